@@ -2,6 +2,7 @@ r"""Labels of axes, curves and values: in mathtext for figures, in plain letters
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -72,6 +73,23 @@ def value_label(name: str, value: Any) -> str:
     return value if isinstance(value, str) else f"{name} = {value:g}"
 
 
+def browser_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
+    """Label values on charts of browsers: a number by its key's symbol in plain letters, a name by itself.
+
+    >>> from statmech import Scenario
+    >>> label = browser_label(Scenario(rule="hebb", t=1))
+    >>> label("rule", "hebb"), label("eta", 0.5)
+    ('hebb', 'η = 0.5')
+    """
+
+    def label(name: str, value: Any) -> str:
+        key = symbol(scenario, name)
+        said = value if isinstance(value, str) else f"{value:g}"
+        return said if isinstance(value, str) and not key.startswith("$") else f"{lettered(key) or name} = {said}"
+
+    return label
+
+
 def value_in_words(value: Any) -> str:
     """Return a value of a config without braces; a section of one number, such as {t0: 5}, is that number.
 
@@ -128,6 +146,47 @@ def plain(latex: str) -> str:
     text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", text)
     text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _letter, text)
     return re.sub(r"\\[,;:! ]|~", " ", text).translate(str.maketrans("", "", "${}\\")).strip()
+
+
+def typeset(latex: str) -> str:
+    r"""Return a label as HTML: letters between dollar signs in italics, their indices and exponents set as such.
+
+    >>> typeset(r"$\epsilon_g$ (vote)"), typeset(r"$\lambda$ = 0.1"), typeset("a_b <")
+    ('<i>ε</i><sub>g</sub> (vote)', '<i>λ</i> = 0.1', 'a_b &lt;')
+    """
+    parts = re.split(r"(?<!\\)\$", latex)
+    return "".join(_set(part) if index % 2 else _words(part) for index, part in enumerate(parts))
+
+
+def _words(latex: str) -> str:
+    """Return text outside mathematics as HTML, with the spaces around it."""
+    words = latex.strip()
+    before, _, after = latex.partition(words) if words else (latex, "", "")
+    return before + html.escape(plain(words)) + after
+
+
+SUBSCRIPTS = str.maketrans("0123456789+-aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
+
+
+def lettered(latex: str) -> str:
+    r"""Return a symbol in single letters with their indices; empty if an index has no such letter.
+
+    >>> lettered(r"$\eta_v$"), lettered(r"$\pi_+$"), lettered("$p_f$")
+    ('ηᵥ', 'π₊', '')
+    """
+    symbol, _, index = plain(latex).partition("_")
+    lowered = index.translate(SUBSCRIPTS)
+    return symbol + lowered if all(ord(one) > 127 for one in lowered) else ""
+
+
+def _set(latex: str) -> str:
+    """Return mathematics as HTML."""
+    marked = re.sub(r"([_^])(\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+|\S)", "\\1\x01\\2\x02", latex)
+    words = html.escape(plain(marked.replace("_\x01", "\x03").replace("^\x01", "\x04")))
+    words = re.sub(r"(?<![\w&\x03\x04])([^\W\d_])(?![\w;])", r"<i>\1</i>", words)
+    for opening, tag in (("\x03", "sub"), ("\x04", "sup")):
+        words = re.sub(f"{opening}([^\x02]*)\x02", rf"<{tag}>\1</{tag}>", words)
+    return words
 
 
 def _letter(command: re.Match[str]) -> str:

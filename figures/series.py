@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST = 7  # curves: as many as there are colours
 FEW = 3  # ordered values, up to which colours distinguish them better than shades
+SINGLE = 32  # runs at most, where they are drawn one by one
 NORMALISED = {
     "": "as they are",
     "theory": "over theory",
@@ -45,7 +46,8 @@ class Curve:
     """One curve of a chart: the simulation's means and standard errors at x (numbers or names), beside what theory
     expects there, and theory at `theory_x`, which is denser where theory can be solved between the recorded values.
     With corrections of order 1/N a run lies in the `band`: theory with its bias, less and plus one standard deviation.
-    The `levels` are what the variable is compared with, in words and by theory at the same places."""
+    The `levels` are what the variable is compared with, in words and by theory at the same places. The `runs`
+    (seeds, x) are there where single runs are drawn instead of their mean."""
 
     label: str
     x: np.ndarray
@@ -56,6 +58,7 @@ class Curve:
     theory: np.ndarray | None = None
     band: tuple[np.ndarray, np.ndarray] | None = None
     levels: tuple[tuple[str, np.ndarray], ...] = ()
+    runs: np.ndarray | None = None
 
     @property
     def empty(self) -> bool:
@@ -306,6 +309,8 @@ def curves(
     unit: str = "",
     lines: xr.Dataset | None = None,
     levels: Sequence[str] = (),
+    label: Callable[[str, Any], str] = value_label,
+    runs: bool = False,
 ) -> list[Curve]:
     """Return the curves of a variable, one per colour, from datasets with no other axes than those of the layout.
 
@@ -320,8 +325,8 @@ def curves(
     ]
     either = next(part for part in parts if part is not None)
     return [
-        curve(name, label, *(pick(part, position) for part in parts), x=layout.x, unit=unit, levels=levels)
-        for label, position in itertools.islice(positions(either, layout.colours), MOST)
+        curve(name, words, *(pick(part, position) for part in parts), x=layout.x, unit=unit, levels=levels, runs=runs)
+        for words, position in itertools.islice(positions(either, layout.colours, label), MOST)
     ]
 
 
@@ -351,6 +356,7 @@ def curve(
     x: str,
     unit: str = "",
     levels: Sequence[str] = (),
+    runs: bool = False,
 ) -> Curve:
     """Return one variable along x, from datasets with no other axis; of theory, the dense `lines` if they have it."""
     either = simulation if simulation is not None else theory
@@ -363,6 +369,8 @@ def curve(
         known = theory is not None and name in theory
         expected = _ratio(_line(theory[name], places), over) if theory is not None and known else None
         made = replace(made, mean=mean, error=error, expected=expected)
+        if runs:
+            made = replace(made, runs=_ratio(each_run(simulation[name]), over))
     solved = lines if lines is not None and name in lines else theory
     if solved is not None and name in solved:
         at = values(solved, x) if solved is lines else places
@@ -449,6 +457,12 @@ def mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
         return runs.mean(["seed", "fold"]), standard_error_of_runs(runs, "fold").mean("seed")
     runs = runs.mean([dim for dim in AVERAGED if dim in runs.dims])
     return runs.mean("seed"), standard_error_of_runs(runs, "seed")
+
+
+def each_run(runs: xr.DataArray) -> np.ndarray:
+    """Return the first runs (seeds, x), of all students."""
+    runs = runs.mean([dim for dim in AVERAGED if dim in runs.dims]).isel(seed=slice(SINGLE)).transpose("seed", ...)
+    return np.asarray(runs.values.reshape(runs.sizes["seed"], -1), float)
 
 
 def sliced(results: Results, position: dict[str, Any]) -> Results:

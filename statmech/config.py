@@ -14,6 +14,7 @@ from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
 from statmech.results.stored_config import present_config
 from statmech.runtime import files
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
+from statmech.scenarios.axes import expand
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import Composition
 from statmech.scenarios.registry import name_in, scenario_from
@@ -223,7 +224,21 @@ def written(scenario: AbstractScenario) -> str:
         needed |= {str(key): every[str(key)] for (key, *_), _ in refused.problems}
         default = type(scenario)(**needed).config()
     changed = {name: value for name, value in every.items() if default.get(name) != value}
-    return "\n".join(f"{name}: {json.dumps(value)}" for name, value in {**needed, **changed}.items())  # JSON is YAML
+    return "\n".join(f"{name}: {_in_yaml(value)}" for name, value in {**needed, **changed}.items())
+
+
+def _in_yaml(value: Any) -> str:
+    """A value as YAML, which JSON is; of evenly spaced numbers the ends and how many they are.
+
+    >>> _in_yaml([0.0, 0.5, 1.0, 1.5]), _in_yaml([1.0, 2.0])
+    ('{linspace: [0, 1.5, 4]}', '[1.0, 2.0]')
+    """
+    if isinstance(value, list) and len(value) > 3 and all(isinstance(it, float) for it in value):
+        for spaced in ("linspace", "geomspace"):
+            ends = [int(it) if it.is_integer() else it for it in (value[0], value[-1])]
+            if (spaced == "linspace" or min(value) > 0) and [*expand({spaced: [*ends, len(value)]})] == value:
+                return f"{{{spaced}: {json.dumps([*ends, len(value)])}}}"
+    return json.dumps(value)
 
 
 def _parse(path: Path) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 
 from statmech import input_table
 from statmech.activations import ACTIVATIONS
-from statmech.errors import Problem, ScenarioError, not_known, quoted
+from statmech.errors import Problem, ScenarioError, not_known, quoted, shortened
 from statmech.modes import Modes, group_sizes, hermite, modes_of, of_features, power_law
 from statmech.numerics.gaussian import Array
 from statmech.random_numbers import normals, signs
@@ -384,12 +384,14 @@ def inputs_from(given: Any) -> Inputs:
     if not isinstance(name, str) or name not in INPUTS:
         raise ValueError(not_known(name, "a distribution of inputs", INPUTS))
     known = {field.name: field.default for field in fields(INPUTS[name])}
+    parameters = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in parameters.items()}
     parameters = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
     for key, value in parameters.items():
         if key not in known:
             raise ValueError(not_known(key, f"a parameter of {name}", known))
         if not _like(value, known[key]):
-            raise ValueError(f"{key} of {name} must be like {written_value(known[key])}, not {value!r}")
+            said = shortened(" ".join(repr(value).split()))
+            raise ValueError(f"{key} of {name} must be like {written_value(known[key])}, not {said}")
     return INPUTS[name](**parameters)
 
 

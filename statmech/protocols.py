@@ -64,7 +64,7 @@ class Interleaved(Protocol):
 
 @dataclass(frozen=True)
 class Replay(Protocol):
-    """The first task until the switch, then the second, with a share of examples of the first."""
+    """The first task until the switch, then the second, and the first again in a fraction of examples."""
 
     share: float
 
@@ -74,7 +74,7 @@ class Replay(Protocol):
 
     def problem(self, tasks: int, switch: float | None, last: float) -> str:
         if not 0 <= self.share <= 1:
-            return f"the share of replay must lie between 0 and 1, not be {self.share:g}"
+            return f"the fraction of replay must lie between 0 and 1, not be {self.share:g}"
         if tasks != TWO:
             return f"{_name_of(self)} has two tasks, here {tasks}: use blocks or interleaved"
         if switch is None:
@@ -142,7 +142,7 @@ def protocol_from(given: Any) -> Protocol:
     if isinstance(given, str) and given not in PROTOCOLS:
         raise ValueError(not_known(given, "a protocol", PROTOCOLS))
     raise ValueError(
-        f"a protocol is blocked, interleaved, {{replay: share}} or {{blocks: [0, ...]}}, not {quoted(given)}"
+        f"a protocol is blocked, interleaved, {{replay: fraction}} or {{blocks: [0, ...]}}, not {quoted(given)}"
     )
 
 

@@ -47,8 +47,8 @@ SCHEDULES: dict[str, type[Any]] = {
 
 
 class Changes(NamedTuple):
-    """The teacher's drift, the weights' decay, the schedule of the learning rate, and the tasks' shares of examples
-    (`statmech.protocols.Pieces`) if there are several tasks; JAX traces their numbers."""
+    """The teacher's drift, the weights' decay, the schedule of the learning rate, and the probabilities of tasks
+    (`statmech.protocols.Pieces`) if there are several; JAX traces their numbers."""
 
     drift: Array
     decay: Array

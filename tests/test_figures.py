@@ -334,8 +334,9 @@ def test_every_kind_of_scenario_has_a_chart_per_variable(choice):
 
     results = small(choice)
     shown = charts.charts(results)
-    titles = {chart.yaxis.axis_label for one in shown.sets for chart in one.charts}
-    assert titles == {labels.plain(variable.symbol) for variable in series.with_values(results).values()}
+    titles = {chart.name for one in shown.sets for chart in one.charts}
+    constant = {said.partition(", which is ")[0] for said in shown.left_out if said.endswith(" throughout")}
+    assert titles | constant == {labels.plain(variable.symbol) for variable in series.with_values(results).values()}
     label = labels.mathtext_label(results.scenario)
     colours = [series.labels(results.either, axis, label) for axis in series.layout(results).colours]
     expected = [labels.plain(text) for texts in colours for text in texts]
@@ -537,7 +538,7 @@ def test_the_caption_and_the_report_name_the_band(corrected):
     assert html._bands(corrected) == f"{said}; of the vote without bias, which has no equation"
     shown = charts.charts(corrected)
     assert [label for label, _, _ in shown.legend] == ["η = 0.5", "η = 1", "N = 20", "N = 500"]
-    titles = {chart.yaxis.axis_label for one in shown.sets for chart in one.charts}
+    titles = {chart.name for one in shown.sets for chart in one.charts}
     assert not any("std" in title or "bias" in title for title in titles)
 
 

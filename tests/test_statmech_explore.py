@@ -500,7 +500,7 @@ def test_a_schedule_is_one_number_on_the_page():
     assert "schedule" not in settings.config_of("rule", start)
     assert scenario_from(settings.config_of("rule", {**start, "schedule": 5})).schedule == 5
     held, cut = settings.held_of(Scenario(rule="hebb", t=[1, 2], schedule={"t0": [2, 5]}))
-    assert (held["schedule"], cut) == (2, ["schedule"])
+    assert (held["schedule"], cut) == ([2, 5], [])
 
 
 def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):

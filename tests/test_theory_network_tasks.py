@@ -165,3 +165,20 @@ def test_a_shared_head_learns_from_every_task():
     shared, each = rates_of(cell, [0.7, 0.3]), rates_of(own, [0.7, 0.3])
     np.testing.assert_allclose(shared[:-2], each[:-4], rtol=1e-13)
     np.testing.assert_allclose(shared[-2:], each[-4:-2] + each[-2:], rtol=1e-13)
+
+
+@pytest.mark.slow
+def test_forgetting_is_worst_in_between_only_if_one_unit_carries_the_first_task():
+    """The growth of the first task's error from t = 50 to 100, by DOP853, at six overlaps."""
+    one = {"name": "one", "along": [[0.3, 0], [0, 0]], "Q": [[0.25, 0], [0, 0.0025]], "v": [[0.5, 0], [0.5, 0.5]]}
+    both = {
+        "name": "both",
+        "along": [[0.1, 0.05]] * 2,
+        "Q": [[0.25, 0.02], [0.02, 0.25]],
+        "v": [[0.49, 0.5], [0.5, 0.5]],
+    }
+    overlaps = [0, 0.2, 0.4, 0.5, 0.7, 0.9]
+    error = theory.solve(scenario(overlap=overlaps, start=[one, both], switch=50, t=[50, 100])).eps_g.sel(task=1)
+    found = (error.sel(t=100) - error.sel(t=50)).transpose("start", "overlap").values
+    known = [[0.0401, 0.0659, 0.0866, 0.0877, 0.0683, 0.0269], [0.3728, 0.3024, 0.2298, 0.1930, 0.1180, 0.0408]]
+    np.testing.assert_allclose(found, known, atol=6e-5)

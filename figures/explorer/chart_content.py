@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from figures import series
-from figures.labels import plain
+from figures.labels import typeset
 from figures.legends import UNRESOLVED
 from figures.series import Layout
 from statmech.results.results import Results
 from statmech.scenarios.axes import is_axis
+from statmech.scenarios.base import AbstractScenario
 
 BAND = "band: theory + bias ± std of a run"
 
@@ -18,7 +21,7 @@ BAND = "band: theory + bias ± std of a run"
 @dataclass(frozen=True)
 class Picture:
     """Results with no other axes than those of the layout, the two variables of a plane if they are drawn against each
-    other, and a caption."""
+    other, and a caption as HTML."""
 
     results: Results
     layout: Layout
@@ -26,25 +29,41 @@ class Picture:
     caption: str = ""
 
 
-def caption(results: Results, shown: Sequence[str], at: str = "") -> str:
-    """Return the parameters that curves have in common, and what points and lines are.
+def caption(results: Results, shown: Sequence[str], at: str = "", runs: bool = False) -> str:
+    """Return as HTML the parameters that curves have in common, and what points and lines are.
 
     >>> from statmech import Scenario
     >>> print(caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
-    K = 3, N = 100, p_f = 0
+    <i>K</i> = 3, <i>N</i> = 100
     """
     scenario = results.scenario
     fixed = [
-        f"{plain(scenario.describe(name).label)} = {value if isinstance(value, str) else format(value, 'g')}"
+        said_of(scenario, name, value)
         for name, value in scenario.axis_values().items()
-        if name not in shown and not is_axis(value) and scenario.describe(name).numeric
+        if name not in shown and not is_axis(value) and scenario.describe(name).numeric and not _is_off(value)
     ]
-    seeds = "" if results.simulation is None else f"; points: mean of {results.simulation.sizes['seed']} seeds"
-    bars = " ± standard error" if seeds else ""
-    lines = "" if results.theory is None else "; lines: theory"
-    band = f"; {BAND}" if lines and series.has_bands(scenario) else ""
-    band += f", {UNRESOLVED}" if band and series.lacks_bands(results) else ""
+    seeds = [] if results.simulation is None else [_points(results.simulation.sizes["seed"], runs)]
+    lines = [] if results.theory is None else ["lines: theory"]
+    if lines and series.has_bands(scenario):
+        lines += [BAND + (f", {UNRESOLVED}" if series.lacks_bands(results) else "")]
     known = scenario.variables | scenario.theory_only
-    levels = [plain(known[level].symbol) for name in series.drawn(scenario) for level in known[name].levels]
-    band += f"; dotted: {', '.join(levels)}" if lines and levels else ""
-    return ", ".join([*([at] if at else []), *fixed]) + seeds + bars + lines + band
+    levels = [typeset(known[level].symbol) for name in series.drawn(scenario) for level in known[name].levels]
+    dotted = [f"dotted: {', '.join(dict.fromkeys(levels))}"] if results.theory is not None and levels else []
+    return "; ".join([", ".join([*([at] if at else []), *fixed]), *seeds, *lines, *dotted])
+
+
+def said_of(scenario: AbstractScenario, name: str, value: Any) -> str:
+    """Return the value of a key as HTML, in one piece."""
+    said = html.escape(value) if isinstance(value, str) else f"{value:,g}"
+    return f"{typeset(scenario.describe(name).label)}\u00a0=\u00a0{said}"
+
+
+def _is_off(value: Any) -> bool:
+    """True for what is 0, such as noise that there is not."""
+    return not isinstance(value, str) and value == 0
+
+
+def _points(seeds: int, runs: bool) -> str:
+    if runs:
+        return f"thin: {min(seeds, series.SINGLE)} single runs"
+    return f"points: mean of {seeds} seeds ± standard error"

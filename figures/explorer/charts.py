@@ -12,17 +12,28 @@ import panel_material_ui as pmui
 
 from figures import series
 from figures.explorer.chart_content import Picture
-from figures.interactive.chart import FAINT
+from figures.interactive.chart import FAINT, HUES
 from figures.interactive.grid import ChartGrid, label_of
 from figures.interactive.phase_plane import Plane
-from figures.labels import plain
+from figures.labels import typeset
 from figures.series import Curve, Scales
-from figures.style import COLOURS, MARKERS
+from figures.style import MARKERS
 from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
 OPEN = 2  # charts that a page begins with
-GAP = 8  # pixels between charts
+LECTURE = 1.6  # the size of letters, lines and points in lecture mode, over the usual
+AREA = """
+:host { flex: 1 1 0; min-height: 0 }
+div[id^="flexbox"] {
+  display: grid !important; height: 100%; gap: 8px;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, max(330px, 32%)), 1fr)); grid-auto-rows: minmax(260px, 1fr);
+}
+@media (min-width: 700px) {
+  div[id^="flexbox"]:has(> :nth-child(4):last-child) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
+}
+"""
+CELL = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
 GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
 NORMALISED = {said: unit for unit, said in series.NORMALISED.items()}
 
@@ -36,16 +47,16 @@ class Axes:
     scales: Scales
     unit: str
     plane: tuple[str, str] | None
+    size: float = 1.0
 
 
 class Charts:
     """Charts of the results that are shown, and of others that are held for comparison.
 
-    `changed()` is called when a switch has been moved. `above` is the height in pixels of all that stands above the
-    charts, `height` that of the charts; by default they fill the window.
+    `changed()` is called when a switch has been moved. `height` is that of the charts; by default they fill the window.
     """
 
-    def __init__(self, changed: Callable[[], None] = lambda: None, above: int = 0, height: str = ""):
+    def __init__(self, changed: Callable[[], None] = lambda: None, height: int = 0):
         self.picture: Picture | None = None
         self.drawn: dict[str, Variable] = {}
         self.held: dict[str, list[Curve]] = {}
@@ -53,23 +64,27 @@ class Charts:
         self.grid: ChartGrid | None = None
         self.plane: Plane | None = None
         self.panes: list[Any] = []
-        self.height = height or f"100vh - {above}px"
         self.wanted: tuple[str, ...] = ()
+        self.lecture, self.turned = False, 0  # whether one chart is shown, in large letters, and which
         self.variables = pmui.MultiChoice(label="charts", options={}, sizing_mode="stretch_width")
         self.log_x = pmui.Switch(label="log x", value=True, margin=(4, 8))
         self.log_y = pmui.Switch(label="log y", value=False, margin=(4, 8))
         self.unit = pmui.Select(label="normalise", options=NORMALISED, value="", sizing_mode="stretch_width")
+        self.runs = pmui.Switch(label="single runs", value=False, margin=(4, 8))
         self.hold = pmui.Button(label="Hold to compare", variant="outlined", size="small", margin=(2, 4))
         self.release = pmui.Button(label="Release", variant="text", size="small", margin=(2, 4), visible=False)
-        self.legend = pn.pane.HTML("", styles={"flex": "1 1 300px", "min-width": "0"}, margin=(2, 8))
+        self.legend = pn.pane.HTML("", styles={"flex": "1 1 160px", "min-width": "0"}, margin=(2, 8))
         # Panel's own layout: Material UI's measures charts before they are laid out (panel-material-ui issue 548)
-        self.area = pn.FlexBox(sizing_mode="stretch_width", gap=f"{GAP}px", margin=0)
-        for widget in (self.variables, self.log_x, self.log_y, self.unit):
+        size: dict[str, Any] = (
+            {"sizing_mode": "stretch_width", "height": height} if height else {"sizing_mode": "stretch_both"}
+        )
+        self.area = pn.FlexBox(stylesheets=[AREA], margin=0, **size)
+        for widget in (self.variables, self.log_x, self.log_y, self.runs, self.unit):
             widget.param.watch(lambda event: self._switched(changed), "value")
         self.hold.on_click(lambda event: self._hold())
         self.release.on_click(lambda event: self._release())
         self.switches = [self.variables, self.unit]
-        self.bar = [self.log_x, self.log_y, self.hold, self.release]
+        self.bar = [self.log_x, self.log_y, self.runs, self.hold, self.release]
 
     def use(self, view: View) -> None:
         """Set the switches as a view has them, without drawing."""
@@ -79,6 +94,7 @@ class Charts:
             (self.log_x, "x" in view.log),
             (self.log_y, "y" in view.log),
             (self.unit, view.over),
+            (self.runs, view.runs),
         ):
             with pn.param.param.discard_events(widget):
                 widget.value = value
@@ -88,13 +104,38 @@ class Charts:
     def view(self) -> dict[str, Any]:
         """The settings of the switches, as a `View` has them."""
         log = (*(["x"] if self.log_x.value else []), *(["y"] if self.log_y.value else []))
-        return {"show": tuple(self.variables.value or ()), "over": self.unit.value, "log": log}
+        shown = tuple(self.variables.value or ())
+        return {"show": shown, "over": self.unit.value, "log": log, "runs": self.runs.value}
+
+    def present(self, on: bool) -> None:
+        """Begin or end lecture mode: one chart, in large letters."""
+        self.lecture = on
+        self.draw()
+
+    def turn(self, step: int) -> None:
+        """Show the next chart of lecture mode, or the one before."""
+        self.turned += step
+        self.draw()
+
+    def remake(self) -> None:
+        """Make all charts again."""
+        if self.picture is not None and self.axes is not None:
+            self._make(self.axes)
+            self._fill(self.picture)
+            self._place()
+
+    def fit(self) -> None:
+        """Fit the axes of y at the end of a drag."""
+        if self.plane is not None:
+            self.plane.chart.fit()
+        elif self.grid is not None:
+            self.grid.fit()
 
     def show(self, picture: Picture) -> None:
         """Show results with no other axes than those of the layout."""
         self.picture = picture
         self.drawn = series.drawn(picture.results.scenario)
-        options = {plain(variable.symbol): name for name, variable in series.distinct(self.drawn).items()}
+        options = {typeset(variable.symbol): name for name, variable in series.distinct(self.drawn).items()}
         if self.variables.options != options or self.wanted:
             shown = series.shown_first(list(self.drawn), picture.results.theory)
             first = sorted(shown, key=lambda name: not name.startswith("eps"))
@@ -110,7 +151,6 @@ class Charts:
         """Draw the results; new charts are made only if their axes have changed."""
         if self.picture is None:
             return
-        results, layout = self.picture.results, self.picture.layout
         axes = self._axes(self.picture)
         changed = axes != self.axes
         if changed:
@@ -122,68 +162,65 @@ class Charts:
                 self._release(draw=False)  # they are curves of other axes
             self.axes = axes
             self._make(axes)
-        if self.plane is not None:
-            shown = self.plane.show(results, layout, self.held.get(self._plane_name(), ()))
-        else:
-            assert self.grid is not None
-            self.grid.show(results, layout, self.held)
-            shown = next(reversed(self.grid.shown.values()), [])
+        shown = self._fill(self.picture)
         if changed:  # only now: a chart that is drawn without data cannot find its ranges
             self._place()
         self.legend.object = self._legend(shown)
         if self.panes and pn.state.curdoc is None:  # in a notebook, nobody else listens to the charts' data
             pn.io.push_notebook(*self.panes)
 
+    def _fill(self, picture: Picture) -> Sequence[Curve]:
+        """Show the results in the charts, and return the curves of the last."""
+        results, layout = picture.results, picture.layout
+        if self.plane is not None:
+            return self.plane.show(results, layout, self.held.get(self._plane_name(), ()))
+        assert self.grid is not None
+        self.grid.show(results, layout, self.held, self.runs.value)
+        return next(reversed(self.grid.shown.values()), [])
+
     def _make(self, axes: Axes) -> None:
         assert self.picture is not None
         results = self.picture.results
-        self.plane = Plane(results, axes.plane, None) if axes.plane else None
+        self.plane = Plane(results, axes.plane, None, axes.size) if axes.plane else None
         variables = {} if axes.plane else {name: self.drawn[name] for name in axes.variables}
         whole = not axes.scales.names and results.scenario.describe(axes.x).whole
-        self.grid = ChartGrid(variables, label_of(results, axes.x), axes.scales, None, axes.unit, whole)
+        xlabel = label_of(results, axes.x)
+        self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, whole, axes.size)
 
     def _place(self) -> None:
         assert self.grid is not None
         charts = [self.plane.chart] if self.plane else list(self.grid.charts.values())
         for chart in charts:  # its own style sheet, for the figure stands in the place of its pane
-            chart.figure.stylesheets = [self._size(len(charts))]
+            chart.figure.stylesheets = [CELL]
         self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
         self.area.objects = self.panes
-
-    def _size(self, number: int) -> str:
-        """Return the size of each of so many charts: as many columns as fit, and together the height of the window."""
-        columns = {1: 1, 2: 2, 3: 3, 4: 2}.get(number, 3)
-        rows = -(-number // columns)
-        height = f"max(260px, min(({self.height}) / {rows} - {GAP}px, 92vw))"
-        basis = f"calc({100 / columns:.4f}% - {GAP}px)"
-        width = f"flex: 1 1 {basis} !important; width: {basis} !important; min-width: min(100%, 340px)"
-        return f":host {{ {width}; height: {height} !important }}"
 
     def _axes(self, picture: Picture) -> Axes:
         results, x = picture.results, picture.layout.x
         numeric = series.values(results.either, x).dtype.kind in "if"
         names = () if numeric else tuple(series.labels(results.either, x))
         chosen = () if picture.plane else tuple(name for name in self.variables.value or () if name in self.drawn)
+        if self.lecture and chosen:
+            chosen = (chosen[self.turned % len(chosen)],)
         log_y = frozenset(chosen if self.log_y.value else ())
         scales = Scales(names, self.log_x.value and not picture.plane, log_y)
-        return Axes(chosen, x, scales, "" if picture.plane else self.unit.value, picture.plane)
+        size = LECTURE if self.lecture else 1.0
+        return Axes(chosen, x, scales, "" if picture.plane else self.unit.value, picture.plane, size)
 
     def _legend(self, shown: Sequence[Curve]) -> str:
+        """Return what is shown in words, and the curves that have no labels at their ends."""
+        named = [(index, curve.label) for index, curve in enumerate(shown) if curve.label]
         chips = [
-            f'<span style="white-space:nowrap"><span style="color:{COLOURS[index % len(COLOURS)]}" aria-hidden="true">'
-            f"{GLYPHS[MARKERS[index % len(MARKERS)]]}</span> {html.escape(curve.label)}</span>"
-            for index, curve in enumerate(shown)
-            if curve.label
+            f'<span style="white-space:nowrap"><span style="color:{HUES[index % len(HUES)]}" aria-hidden="true">'
+            f"{GLYPHS[MARKERS[index % len(MARKERS)]]}</span> {html.escape(label)}</span>"
+            for index, label in (named if len(named) < 2 or (self.axes and self.axes.scales.names) else ())
         ]
         held = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
-        bounds = (
-            "; dashed: bounds"
-            if any(self.drawn[name].bound for name in (self.grid.charts if self.grid else ()))
-            else ""
-        )
-        guide = "; dotted: q = R²" if self.plane is not None and self.plane.pair == ("R", "q") else ""
-        said = html.escape(self.picture.caption if self.picture else "") + bounds + guide
-        return " &ensp; ".join([*chips, *held, f'<small style="opacity:.8">{said}</small>'])
+        bounds = any(self.drawn[name].bound for name in (self.grid.charts if self.grid else ()))
+        said = [self.picture.caption if self.picture else "", *(["dashed: bounds"] if bounds else [])]
+        said += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
+        words = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(said)}</span>'
+        return " &ensp; ".join([*chips, *held, words])
 
     def _switched(self, changed: Callable[[], None]) -> None:
         self.draw()
@@ -200,7 +237,7 @@ class Charts:
         if self.plane is not None:
             self.held = {self._plane_name(): self.plane.curves(*shown)}
         else:
-            self.held = {name: self.grid.curves(name, *shown) for name in self.drawn}
+            self.held = {name: self.grid.curves(name, *shown, self.runs.value) for name in self.drawn}
         self.release.visible = True
         self.draw()
 

@@ -18,6 +18,7 @@ from statmech.scenarios.page import View, without_page
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
 VIEW = "view"  # the section of a link beside the keys of a config
+SETTINGS = ("x", "show", "over", "log", "at", "runs")  # in it
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 YAML_WORDS = ("null", "true", "false")
 FILES = "{}: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"
@@ -30,6 +31,7 @@ def written(view: View) -> str:
     'rule=hebb,adatron&K=11&t=50&view.x=K&view.log=x'
     """
     shown = {"x": view.x, "show": list(view.show), "over": view.over, "log": list(view.log) or "none", "at": view.at}
+    shown["runs"] = "yes" if view.runs else ""
     kept = {f"{VIEW}.{name}": value for name, value in shown.items() if value not in ("", [], None)}
     pairs = {name: _text(value) for name, value in {**view.config, **kept}.items()}
     return urlencode(pairs, safe=",:[]{}")
@@ -97,10 +99,8 @@ class _NOT:
 
 def _view(given: dict[str, Any], shown: dict[str, Any], choice: str) -> View:
     for name in shown:
-        if name not in ("x", "show", "over", "log", "at"):
-            raise ConfigError(
-                f"{VIEW}.{name}: {not_known(name, 'a setting of the view', ['x', 'show', 'over', 'log', 'at'])}"
-            )
+        if name not in SETTINGS:
+            raise ConfigError(f"{VIEW}.{name}: {not_known(name, 'a setting of the view', SETTINGS)}")
     x, over, at = shown.get("x", ""), shown.get("over", ""), shown.get("at")
     if x and x not in settings.abscissas(choice):
         raise ConfigError(not_known(str(x), "an abscissa", settings.abscissas(choice)))
@@ -109,7 +109,8 @@ def _view(given: dict[str, Any], shown: dict[str, Any], choice: str) -> View:
     if at is not None and not is_number(at):
         raise ConfigError(f"{VIEW}.at must be a number, not {json.dumps(at, default=str)}")
     log = tuple(name for name in _words(shown.get("log", ["x"])) if name in ("x", "y"))
-    return View(given, str(x), tuple(_words(shown.get("show", []))), str(over), log, at)
+    runs = shown.get("runs") == "yes"
+    return View(given, str(x), tuple(_words(shown.get("show", []))), str(over), log, at, runs)
 
 
 def _words(given: Any) -> list[str]:

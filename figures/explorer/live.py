@@ -14,10 +14,10 @@ import panel_material_ui as pmui
 from figures import series
 from figures.explorer import page_theory, settings, sliders
 from figures.explorer.background import FIRST, Background, sentence
-from figures.explorer.chart_content import Picture, caption
+from figures.explorer.chart_content import Picture, caption, said_of
 from figures.explorer.delayed_calls import Clock
 from figures.explorer.link import FILES
-from figures.explorer.spectrum import InputSliders
+from figures.explorer.spectrum import KEY, InputSliders
 from figures.explorer.time_slider import Player
 from figures.series import Layout
 from statmech.config import overridden
@@ -44,7 +44,8 @@ class Live:
     """The controls of one kind of scenario.
 
     `shown()` is called at every step of a drag, `settled()` at its end, and `message(severity, text)` with errors and
-    progress. `row` and `strip` hold the controls that are always in sight, `more` the others.
+    progress; `runs()` is whether single runs are drawn. `row` and `strip` hold the controls that are always in sight,
+    `more` the others.
     """
 
     def __init__(
@@ -54,7 +55,9 @@ class Live:
         shown: Callable[[], None],
         settled: Callable[[], None],
         message: Callable[[str, str], None],
+        runs: Callable[[], bool] = lambda: False,
     ):
+        self.runs = runs
         self.choice, self.given, self.shown, self.settled, self.message = choice, view.config, shown, settled, message
         self.scenario: AbstractScenario
         self.theory: xr.Dataset | None = None
@@ -75,6 +78,14 @@ class Live:
             margin=(4, 6),
             visual_size="small",
         )
+        several = settings.several_in(
+            choice, {**view.config, KEY: None}, self.along
+        )  # no slider describes a list of it
+        values = view.config.get(several, ())
+        curves = {"(none)": "", **{settings.symbol(choice, name): name for name in self._may_be_curves(several)}}
+        menu: dict[str, Any] = {"margin": (4, 6), "size": "small"}
+        self.several = pmui.Select(label="curves", options=curves, value=several, width=110, **menu)
+        self.values = pmui.TextInput(label="values", value=_in_line(values), visible=bool(several), width=130, **menu)
         self.inputs = InputSliders(choice, view.config)
         self.sliders = {name: self._slider(name) for name in settings.draggable(choice)}
         self.player = Player(self.clock, self.shown, view.at)
@@ -85,17 +96,23 @@ class Live:
             visible=CORRECTIONS in SCENARIOS[choice].model_fields,
             margin=(4, 8),
         )
+        self.anyway = pmui.Button(
+            label="Simulate all the same", variant="outlined", size="small", visible=False, margin=(2, 4)
+        )
         self.more_keys = pmui.TextInput(
             label="other keys", placeholder="key=value key=value", sizing_mode="stretch_width"
         )
         self.longest = pmui.Select(label="simulate for up to", options=LONGEST, value=10.0, sizing_mode="stretch_width")
-        of_scenario = (self.chosen, *self.inputs.widgets, *self.sliders.values(), self.seeds, self.band)
+        self.moved: Any = None  # the slider that was moved last
+        of_scenario = (self.chosen, self.values, *self.inputs.widgets, *self.sliders.values(), self.seeds, self.band)
         for widget in (*of_scenario, self.more_keys, self.longest):
             widget._debounce = SOON
-            widget.param.watch(lambda event: self.update(), "value")
+            widget.param.watch(self._changed, "value")
+        self.several.param.watch(lambda event: self._part(), "value")
+        self.anyway.on_click(lambda event: self._simulate_all())
         self.x.param.watch(lambda event: self._turn(), "value")
-        self.strip = [self.band, *self.player.parts]
-        self.row = [self.x, self.chosen, *self.inputs.widgets, *self.sliders.values()]
+        self.strip = [self.band, *self.player.parts, self.anyway]
+        self.row = [self.x, self.chosen, self.several, self.values, *self.inputs.widgets, *self.sliders.values()]
         self.more = [self.seeds, self.longest, self.more_keys]
         self._retitle()
 
@@ -122,6 +139,7 @@ class Live:
             return
         self.scenario, self.theory, self.smooth, self.simulation = scenario, theory, smooth, None
         self.background.stop()
+        self.anyway.visible = False
         self.player.offer(*self._times())
         if theory is not None:
             self.shown()
@@ -134,10 +152,13 @@ class Live:
 
     @property
     def layout(self) -> Layout:
-        """Rules, learners, ... in colour, against the chosen key."""
-        shown = (self.along, self.choice)
-        rest = tuple(axis for axis in series.axes(self.results.either) if axis not in shown)
-        return Layout(self.along, (self.choice,), rest)
+        """Rules, learners, ... and several values of another key in colour, against the chosen key."""
+        either = self.results.either
+        swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.along]
+        many = tuple(axis for axis in swept if either.sizes[axis] > 1)
+        colours = many or (self.choice,)
+        rest = tuple(axis for axis in series.axes(either) if axis not in (self.along, *colours))
+        return Layout(self.along, colours, rest)
 
     @property
     def picture(self) -> Picture:
@@ -149,8 +170,12 @@ class Live:
         results = series.sliced(self.results, last)
         if self.plane is not None:
             results = self._so_far(results)
-        at = f"{self.player.axis} = {self.player.at:g}" if self.player.axis in layout.rest else ""
-        return Picture(results, layout, self.plane, caption(self.results, (self.along, self.choice), at))
+        axis, at = self.player.axis, ""
+        if axis in layout.rest:
+            at = said_of(self.scenario, axis, self.player.at)
+        return Picture(
+            results, layout, self.plane, caption(self.results, (self.along, *layout.colours), at, self.runs())
+        )
 
     @property
     def view(self) -> View:
@@ -169,6 +194,9 @@ class Live:
     def _turn(self) -> None:
         """Lay another key along x: its slider now says up to which value, and those before state one value again."""
         kept = (self.choice, *(name for name in self.given if settings.is_recorded(self.choice, name)))
+        if self.several.value == self.along:
+            self.several.value = ""
+        kept += (self.several.value,)
         lists = {name: v[-1] for name, v in self.given.items() if isinstance(v, list) and name not in kept}
         self.given = {**self.given, **lists}
         if self.plane is None and self.along in self.sliders:
@@ -234,6 +262,9 @@ class Live:
         for name, slider in self.sliders.items():
             if slider.visible:
                 given[name] = settings.moved(given.get(name), slider.value)
+        if self.several.value:
+            several, _ = overridden({}, [f"{self.several.value}=[{self.values.value or ''}]"])
+            given |= {name: values[0] if len(values) == 1 else values for name, values in several.items()}
         return given
 
     def _read(self) -> Any:
@@ -266,9 +297,15 @@ class Live:
         if seconds * fit / seeds > self.longest.value:
             self.background.stop()
             self.message("progress", f"not simulated: it would take about {_duration(seconds * fit / seeds)}")
+            self.anyway.visible = True
             return
         self.left_out = f" of {seeds}: all would take about {_duration(seconds)}" if fit < seeds else ""
         self.background.start(self.scenario.model_copy(update={"seeds": fit}))
+
+    def _simulate_all(self) -> None:
+        """Simulate all seeds, however long it takes."""
+        self.anyway.visible, self.left_out = False, ""
+        self.background.start(self.scenario)
 
     def _arrived(self, simulation: xr.Dataset | None, text: str) -> None:
         """Pass a result from the thread of the simulation to that of the page."""
@@ -320,10 +357,44 @@ class Live:
         for name, slider in self.sliders.items():
             needed = settings.has(self.choice, chosen, name) and self._is_given(name)
             title = settings.symbol(self.choice, name) + (" up to" if name in upto else "")
-            sliders.entitle(slider, title, needed)
+            sliders.entitle(slider, title, needed and name != self.several.value)
+
+    def _changed(self, event: Any) -> None:
+        self.moved = event.obj if event.obj in self.sliders.values() else self.moved
+        self.update()
+
+    def _part(self) -> None:
+        """Draw several values of another key as curves."""
+        name = self.several.value
+        near = _in_line(settings.values_near(self.choice, name, self.sliders[name].value)) if name else ""
+        if self.values.value == near:
+            self.update()
+        self.values.param.update(visible=bool(name), value=near)
+
+    def _may_be_curves(self, given: str) -> list[str]:
+        """Return the keys whose values may be curves: those that have sliders, and one that has several values."""
+        names = [name for name in self._may_lie_along_x() if not settings.is_recorded(self.choice, name)]
+        return [*dict.fromkeys([*names, *([given] if given else [])])]
+
+    def step(self, number: int) -> str:
+        """Move the slider that was moved last, or the first, by so many steps; return what it says then."""
+        seen = [slider for slider in self.sliders.values() if slider.visible]
+        slider = self.moved if self.moved in seen else self.player.slider if self.player.slider.visible else seen[0]
+        sliders.step(slider, number)
+        return f"← {slider.label} = {slider.value:g} →" if not isinstance(slider.value, str) else slider.label
 
     def _usual_is_recorded(self) -> bool:
         return settings.is_recorded(self.choice, settings.page_of(self.choice).along)
+
+
+def _in_line(values: Any) -> str:
+    """Return values as they are typed.
+
+    >>> _in_line([0, 0.001, "best"])
+    '0, 0.001, best'
+    """
+    numbers_and_words = [value for value in values if isinstance(value, int | float | str)]
+    return ", ".join(value if isinstance(value, str) else f"{value:g}" for value in numbers_and_words)
 
 
 def _duration(seconds: float) -> str:

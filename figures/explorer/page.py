@@ -19,6 +19,7 @@ import figures
 from figures.explorer import link, page_theory, settings
 from figures.explorer.background import sentence
 from figures.explorer.charts import Charts
+from figures.explorer.keys import ARROWS, STEPS, TURNS, Keys
 from figures.explorer.live import Live
 from figures.explorer.stored_results import Stored
 from figures.labels import value_in_words
@@ -37,18 +38,22 @@ EQUATION: dict[str, Any] = {"renderer": "mathjax", "styles": LOOK, "margin": (2,
 COPY = "navigator.clipboard.writeText(text.value)"
 COPY_LINK = "navigator.clipboard.writeText(location.origin + location.pathname + '?' + text.value)"
 ADDRESS = "history.replaceState(null, '', '?' + cb_obj.value)"
-ABOVE = 206  # pixels: header, controls and legend, above the charts
-INLINE = "460px"  # height of the charts in a notebook
+INLINE = 460  # pixels: height of the charts in a notebook
 CHOSEN = "(as chosen)"
 WHITE = "rgba(255, 255, 255, 0.85)"
 HEADER = {  # of menus on the coloured bar
-    "& .MuiInputLabel-root": {"color": f"{WHITE} !important"},
+    "& .MuiOutlinedInput-root": {"color": "white !important"},
     "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{WHITE} !important"},
     "& .MuiSvgIcon-root": {"color": WHITE},
 }
 NARROW = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"  # of menus
 UNTITLED = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # a phone has no room for it
-ROW = {"flex-wrap": "nowrap", "overflow-x": "auto", "overflow-y": "hidden", "align-items": "center"}
+FILLING = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # all that is left of the window
+ROW = """
+:host { flex: none; padding-top: 2px }
+div[id^="flexbox"] { align-items: flex-end !important }
+@media (max-width: 600px) { div[id^="flexbox"] { flex-wrap: nowrap !important; overflow: auto hidden } }
+"""
 
 
 class Page:
@@ -66,19 +71,23 @@ class Page:
         inline: bool = False,
     ):
         self.inline = inline
-        self.charts = Charts(self._linked, ABOVE, INLINE if inline else "")
+        self.charts = Charts(self._linked, INLINE if inline else 0)
         self.message = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8))
         self.progress = pn.pane.HTML("", styles={"white-space": "nowrap", "opacity": "0.85"}, margin=(4, 8))
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
         self.yaml = pn.widgets.TextAreaInput(visible=False)  # the text that is copied
         self.link = pn.widgets.TextAreaInput(visible=False)  # the query of the address
-        self.row = pn.FlexBox(sizing_mode="stretch_width", styles=ROW, flex_wrap="nowrap", margin=0)
+        self.row = pn.FlexBox(sizing_mode="stretch_width", stylesheets=[ROW], margin=0)
         self.strip = pn.FlexBox(
-            styles=ROW | {"max-width": "100%", "width": "auto", "white-space": "nowrap"}, flex_wrap="nowrap", margin=0
+            styles={"max-width": "100%", "width": "auto", "white-space": "nowrap", "align-items": "center"},
+            stylesheets=[ROW],
+            flex_wrap="nowrap",
+            margin=0,
         )
         self.more = pmui.Column(sizing_mode="stretch_width")
         self.menus: list[Any] = []
+        self.keys = Keys()
         self.downloads = self._downloads()
         self.source: Any = None
         self.sent = False  # whether the browser knows the controls of the source
@@ -97,12 +106,17 @@ class Page:
             header=self.menus,
             sidebar=self._drawer(),
             main=[self._middle()],
+            contextbar=[self.equations],
+            contextbar_width=380,
+            contextbar_open=False,
+            contextbar_variant="auto",  # beside the charts, or over them on a phone
             sidebar_width=340,
             sidebar_open=False,
             sidebar_variant="temporary",
             busy_indicator=None,
             sx=UNTITLED,
         )
+        self.whole.param.watch(lambda event: self.charts.remake(), "dark_theme")  # TeX keeps the colour it was set in
         with edit_readonly(self.whole):  # else Panel walks through all models of the page twice a step: 20 ms
             self.whole.busy = False
         return self.whole
@@ -119,8 +133,18 @@ class Page:
         bar = pn.FlexBox(
             self.strip, self.charts.legend, self.progress, sizing_mode="stretch_width", align_items="center", margin=0
         )
-        hidden = [self.yaml, self.link]  # not in the drawer, which is not there before it is opened
-        return pn.Column(self.message, self.row, bar, self.charts.area, *hidden, sizing_mode="stretch_width", margin=0)
+        hidden = [self.yaml, self.link, self.keys]  # not in the drawer, which is not there before it is opened
+        size: dict[str, Any] = {"sizing_mode": "stretch_width"} if self.inline else {"sizing_mode": "stretch_both"}
+        return pn.Column(
+            self.row,
+            bar,
+            self.message,
+            self.charts.area,
+            *hidden,
+            margin=0,
+            **size,
+            styles={} if self.inline else FILLING,
+        )
 
     def _drawer(self) -> list[Any]:
         copy_link = self._copy("Copy link", self.link, COPY_LINK)
@@ -128,7 +152,7 @@ class Page:
         return [
             *self.charts.switches,
             self.more,
-            self._card("Equations", self.equations),
+            *([self._card("Equations", self.equations)] if self.inline else []),
             self._card("Config", self._copy("Copy config", self.yaml, COPY), *links, self.text),
             self._card("Download", pmui.FlexBox(*self.downloads, gap="4px")),
         ]
@@ -143,7 +167,7 @@ class Page:
         if self.whole is not None:
             for part in self.whole.select():
                 part._models, part._documents = {}, {}
-            self.whole.param.update(main=[], sidebar=[], header=[])
+            self.whole.param.update(main=[], sidebar=[], header=[], **({} if self.inline else {"contextbar": []}))
 
     @staticmethod
     def _card(title: str, *parts: Any) -> Any:
@@ -162,7 +186,7 @@ class Page:
             self._say("warning", problem)
         elif cut:
             firsts = ", ".join(f"{name} = {value_in_words(view.config[name])}" for name in cut)
-            self._say("info", f"The config has several values of {', '.join(cut)}; this page begins with {firsts}")
+            self._say("info", f"The config has more values of {', '.join(cut)}. Shown here: {firsts}")
 
     def _menus(self, choice: str) -> None:
         kinds = {SCENARIOS[name].TITLE: name for name in settings.pages()}
@@ -172,11 +196,14 @@ class Page:
             "margin": (6, 6),
             "sizing_mode": "stretch_width",
             "sx": {} if self.inline else HEADER,
-            "stylesheets": [NARROW],
+            "stylesheets": [NARROW] if self.inline else [NARROW, f"label {{ color: {WHITE} !important }}"],
         }
+        self.lecture = pmui.Switch(label="lecture", margin=(6, 6), sx={} if self.inline else {"color": "white"})
+        self.lecture.param.watch(lambda event: self._present(event.new), "value")
+        self.keys.param.watch(lambda event: self._press(event.new), "pressed")
         self.kind = pmui.Select(label="scenario", options=kinds, value=choice, **look, max_width=180)
         self.preset = pmui.Select(label="preset", options=[CHOSEN, *presets], value=CHOSEN, **look, max_width=310)
-        self.menus = [self.kind, self.preset]
+        self.menus = [self.kind, self.preset, self.lecture]
 
         def turn(event: Any) -> None:
             if event.new != self.source.choice:
@@ -192,11 +219,27 @@ class Page:
         self.kind.param.watch(turn, "value")
         self.preset.param.watch(take, "value")
 
+    def _present(self, on: bool) -> None:
+        """Begin or end lecture mode, in which arrows move a slider and turn to the next chart."""
+        self.charts.present(on)
+        self.row.visible = self.strip.visible = not on
+        self.keys.listening = on
+        self.progress.object = ARROWS if on else ""
+
+    def _press(self, pressed: str) -> None:
+        key = pressed.partition(" ")[0]
+        if key == "Escape":
+            self.lecture.value = False
+        elif key in TURNS:
+            self.charts.turn(TURNS[key])
+        elif isinstance(self.source, Live) and key in STEPS:
+            self._say("progress", self.source.step(STEPS[key]))
+
     def _open(self, choice: str, view: View) -> None:
         """Show another scenario, or another view of the same."""
         self.message.visible = False
         self.charts.use(view)
-        live = Live(view, choice, self._shown, self._settled, self._say)
+        live = Live(view, choice, self._shown, self._settled, self._say, lambda: self.charts.runs.value)
         self._use(live)
         if self.inline:
             live.clock.later(1, live.update)
@@ -233,7 +276,8 @@ class Page:
             self.link.value = link.written(replace(self.source.view, **self.charts.view))
 
     def _settled(self) -> None:
-        """Show the config, its link, and the equations of the scenario."""
+        """Show the config, its link, and the equations of the scenario, and fit the charts to their curves."""
+        self.charts.fit()
         self._linked()
         scenario = self.source.scenario
         self.yaml.value = config.written(scenario)
@@ -351,8 +395,9 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
     known = [page.view, *page.presets.values()]
     view = view or next((one for one in known if scenario.figure in one.figures), None)
     x = view.x if view is not None and view.x else settings.x_of(scenario)
+    usual = page.view if x == (page.view.x or page.along) else View(log=("x",))
     held, cut = settings.held_of(scenario, x)
-    return replace(view or View(log=("x",)), config=held, x=x), cut
+    return replace(view or usual, config=held, x=x), cut
 
 
 def named(choice: str, name: str) -> View | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import html
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from figures.labels import plain
+from figures.labels import lettered
+from figures.series import MOST
 from statmech.data_sets import MADE
 from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import once, points
@@ -116,14 +116,16 @@ def chosen_in(choice: str, given: Mapping[str, Any]) -> list[str]:
 
 
 def symbol(choice: str, name: str) -> str:
-    """Return the symbol of a key in plain letters, with its name in a config where the symbol does not say it.
+    """Return a key as its slider shows it: its symbol, its name, or both where the name does not spell the symbol.
 
-    >>> symbol("rule", "K"), symbol("rule", "eta"), symbol("rule", "flip").split()
-    ('K', 'η', ['p_f', 'flip'])
+    >>> symbol("rule", "K"), symbol("rule", "eta"), symbol("rule", "flip"), symbol("rule", "margin").split()
+    ('K', 'η', 'flip', ['margin', 'c'])
     """
     label = SCENARIOS[choice].describe(name).label
-    shown = plain(label)
-    return shown if name in (shown, label.strip("$\\")) else f"{shown}\u00a0{name}"
+    shown, spelt = lettered(label), label.strip("$\\")
+    if not shown or shown == name:
+        return name
+    return shown if spelt.startswith(name) else f"{name}\u00a0{shown}"
 
 
 def planes(choice: str) -> dict[str, tuple[str, str]]:
@@ -246,33 +248,72 @@ def default_of(choice: str, name: str) -> Any:
 
 
 def x_of(scenario: AbstractScenario) -> str:
-    """The key along x of a scenario: the usual one if it is swept, else the first number that all that learn have."""
+    """The key along x of a scenario: the usual one if it is swept, else the first number that all that learn have.
+
+    The usual one, too, if it lists more recorded times than there are numbers of any other.
+    """
     along = page_of(scenario.CHOICE).along
     swept = [name for name in scenario.axis_names() if len(points(scenario.axis_values().get(name, ()))) > 1]
     learning = [[name] for name in points(getattr(scenario, scenario.CHOICE))]
     shared = [name for name in swept if all(has(scenario.CHOICE, one, name) for one in learning)]
     numbers = [name for name in shared if scenario.describe(name).numeric]
-    return along if along in numbers or not numbers else numbers[0]
+    longest = max((len(points(scenario.axis_values()[name])) for name in numbers), default=0)
+    many = len(scenario.recorded.get(along, ())) > longest
+    return along if many or along in numbers or not numbers else numbers[0]
 
 
 def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], list[str]]:
-    """Return the settings of a page for a scenario, and the keys of whose values it takes only the first."""
-    choice, cut = scenario.CHOICE, list[str]()
-    along, config = page_of(choice).along, scenario.config()
+    """Return the settings of a page for a scenario, and the keys that have more values than it shows.
+
+    Several values of one key beside that along x are curves; of every other key the page takes the first.
+    """
+    choice, config = scenario.CHOICE, scenario.config()
+    along = page_of(choice).along
     key = key_along(choice, x or along)
     for group in config.pop("zip", []):
         config |= {name: once(values) for name, values in group.items()}
     for name in scenario.axis_names():
         if name in config:
             config[name] = _numbers(scenario, name, config[name])
-        value = config.get(name)
-        if isinstance(value, list) and name not in (choice, key):
-            config[name] = value[0]
-            cut += [name] * (len(value) > 1)
     config[choice] = once(list(points(getattr(scenario, choice))))
+    cut = _cut(
+        config, [name for name in scenario.axis_names() if name not in (choice, key)], MOST // len(config[choice])
+    )
     for name in {key, along}:
         config[name] = thinned(increasing(config[name])) if isinstance(config.get(name), list) else config.get(name)
     return config, cut
+
+
+def _cut(config: dict[str, Any], names: Iterable[str], most: int) -> list[str]:
+    """Leave so many values of the key that has most of those that fit, and one of each other; return those cut."""
+    lists = {name: len(config[name]) for name in names if isinstance(config.get(name), list)}
+    several = max(lists, key=lambda name: (lists[name] <= most, lists[name]), default="")
+    for name in lists:
+        number = min(most, lists[name]) if name == several else 1
+        kept = [config[name][at] for at in np.linspace(0, lists[name] - 1, number).round().astype(int)]
+        config[name] = kept if number > 1 else config[name][0]
+    return [name for name in lists if lists[name] > (most if name == several else 1)]
+
+
+def several_in(choice: str, given: Mapping[str, Any], x: str) -> str:
+    """Return the key beside that along x which has several values, each a curve; empty if there is none.
+
+    >>> several_in("loss", {"loss": ["square"], "lam": [0, 0.1], "alpha": [1, 2]}, "alpha")
+    'lam'
+    """
+    names = (name for name in SCENARIOS[choice].axis_names() if name not in (choice, x))
+    return next((name for name in names if isinstance(given.get(name), list) and len(given[name]) > 1), "")
+
+
+def values_near(choice: str, name: str, value: Any) -> list[Any]:
+    """Return three values of a key, with one that it has."""
+    stops = [*stops_of(choice, name)]
+    if not stops:
+        low, high, _ = range_of(choice, name)
+        return sorted({rounded(float(at)) for at in (low, (low + high) / 2, high)})
+    at = stops.index(value) if value in stops else 1
+    first = max(0, min(at - 1, len(stops) - 3))
+    return stops[first : first + 3]
 
 
 def _numbers(scenario: AbstractScenario, name: str, written: Any) -> Any:
@@ -307,10 +348,6 @@ def between(choice: str, x: str, values: Sequence[float], number: int) -> list[f
         return list(values)
     if SCENARIOS[choice].is_whole(x):
         return sorted({*values, *(n for n in range(1, WHOLE_UP_TO) if values[0] < n < values[-1])})
-    parts = -(-number // (len(values) - 1))
-    return [float(v) for low, high in itertools.pairwise(values) for v in _parts(low, high, parts)] + [values[-1]]
+    from theory.dense_lines import grid
 
-
-def _parts(low: float, high: float, parts: int) -> Any:
-    """Return the first value and those inside of an interval that is divided into parts."""
-    return [low, *(np.geomspace if low > 0 else np.linspace)(low, high, parts + 1)[1:-1].tolist()]
+    return sorted({*values, *(rounded(place) for place in grid(np.asarray(values, float), number).tolist())})

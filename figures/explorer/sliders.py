@@ -37,6 +37,15 @@ def entitle(slider: Any, title: str, visible: bool = True) -> None:
     slider.param.update(visible=visible, label=title, width=width)
 
 
+def step(slider: Any, number: int) -> None:
+    """Move a slider by so many of its steps, up to its ends."""
+    if isinstance(slider, Tidy):
+        slider.value = settings.rounded(min(slider.end, max(slider.start, slider.value + number * slider.step)))
+        return
+    stops = [*slider.options.values()] if isinstance(slider.options, dict) else [*slider.options]
+    slider.value = stops[min(len(stops) - 1, max(0, stops.index(slider.value) + number))]
+
+
 def typed(low: float, high: float, step: float, value: float) -> Tidy:
     """Return a slider that moves in steps of one size, which also takes any number between its ends."""
     return Tidy(start=min(low, value), end=max(high, value), step=step, value=value, **TYPED)

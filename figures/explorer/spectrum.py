@@ -22,6 +22,7 @@ KEY = "inputs"
 ISOTROPIC = "isotropic"
 GAUSSIAN = "gaussian"  # isotropic inputs, in a config
 GIVEN = "as given"  # inputs that no slider describes
+SEVERAL = "as listed"  # several inputs
 RANDOM = "random"  # a teacher without a preferred direction
 DIGITS = 8  # of the teacher's parts, which must add up to 1
 SHOWN = 5  # digits of the alignment that a slider begins with
@@ -105,11 +106,12 @@ class InputSliders:
     def __init__(self, choice: str, config: dict[str, Any]):
         self.given = config.get(KEY) or GAUSSIAN
         self.forms = {name: FORMS[name] for name in settings.page_of(choice).inputs}
-        inputs = inputs_from(self.given)
-        name, values = self._form_of(inputs)
+        several = isinstance(self.given, list)  # each is a curve
+        inputs = inputs_from(self.given[0] if several else self.given)
+        name, values = (GIVEN, ()) if several else self._form_of(inputs)
         options = {ISOTROPIC: "", **{form.title: name for name, form in self.forms.items()}}
         if name == GIVEN:
-            options[html.escape(_label(inputs))] = GIVEN
+            options[SEVERAL if several else html.escape(_label(inputs))] = GIVEN
         self.menu = pmui.Select(
             label=KEY, options=options, value=name, width=160, margin=(4, 6), size="small", visible=bool(self.forms)
         )

@@ -10,9 +10,8 @@ import numpy as np
 import panel_material_ui as pmui
 
 from figures import series
-from figures.explorer.chart_content import Picture, caption
+from figures.explorer.chart_content import Picture, caption, said_of
 from figures.explorer.settings import labelled
-from figures.labels import plain
 from figures.series import Layout
 from statmech.results.results import Results
 
@@ -75,4 +74,4 @@ class Stored:
 
     def _label(self, name: str, value: Any) -> str:
         """Return a value of an axis as the caption states it."""
-        return value if isinstance(value, str) else f"{plain(self.scenario.describe(name).label)} = {value:g}"
+        return html.escape(value) if isinstance(value, str) else said_of(self.scenario, name, value)

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FixedTicker, HoverTool
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
+from bokeh.models.annotations.html import HTMLLabelSet
 from bokeh.plotting import figure as bokeh_figure
 
 from figures import series
+from figures.interactive.limits import Limits, hull, within
 from figures.labels import plain
 from figures.series import Curve
 from figures.style import BAND, COLOURS, MARKERS
@@ -29,6 +31,13 @@ FAINT = 0.45  # opacity of curves that are held for comparison
 MARKED = 30  # places of theory beyond which marks would hide the line
 TICKS = 12  # at most, on a linear axis
 POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
+ENDS = ("x", "y", "text", "color", "offset")
+HUES = (*COLOURS[:-1], "#808080")  # black cannot be seen on a dark page
+TICK, NAME, LABEL = 13, 17, 14  # pixels: of numbers, of names of axes, and of labels at the ends of lines
+HEIGHT = 420  # pixels that a chart without a height is expected to have, to keep labels apart
+WIDTH = 0.58  # of a letter, over its height
+RUN = 0.5  # opacity of single runs
+ENOUGH = 0.5  # of the height of a chart, which curves must fill at the end of a drag
 
 
 class Chart:
@@ -50,6 +59,10 @@ class Chart:
         The label of y, by default the variable's symbol.
     whole
         True if x holds whole numbers only, so that theory has a mark at each.
+    size
+        Of letters, lines and points, over the usual.
+    bare
+        True if the page itself names axes and lines.
     """
 
     def __init__(
@@ -62,14 +75,22 @@ class Chart:
         height: int | None = 300,
         ylabel: str = "",
         whole: bool = False,
+        size: float = 1.0,
+        bare: bool = False,
     ):
+        self.size, self.high, self.bare = size, height or HEIGHT, bare
+        self.limits: Limits | None = None
+        self.shown: list[Curve] = []
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
         self.colours = 0  # curves until a colour returns with the next marker; 0: each has both to itself
-        value = ylabel or plain(variable.symbol)
+        ylabel = ylabel or variable.symbol
+        value, across = plain(ylabel), plain(xlabel)
         factors: dict[str, Any] = {"x_range": list(names)} if names else {}
         self.figure: Any = bokeh_figure(
-            x_axis_label=xlabel,
-            y_axis_label=value,
+            name=value,
+            x_axis_label=None if bare else _mathjax(xlabel),
+            y_axis_label=None if bare else _mathjax(ylabel),
+            y_range=Range1d(start=0, end=1),
             x_axis_type="log" if self.log_x else "auto",
             y_axis_type="log" if log_y else "auto",
             height=height,
@@ -84,18 +105,26 @@ class Chart:
         self.figure.toolbar.logo = None
         self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
         self.figure.axis.axis_label_text_font_style = "normal"
-        self.figure.axis.axis_label_text_font_size = "14px"
+        self.figure.axis.axis_label_text_font_size = f"{NAME * size:.0f}px"
+        self.figure.axis.major_label_text_font_size = f"{TICK * size:.0f}px"
+        self.figure.axis.minor_tick_line_color = None if not (self.log_x or log_y) else "#8a8a8a"
+        self.runs = ColumnDataSource({name: [] for name in ("x", "y", "color")})
+        self.figure.multi_line("x", "y", source=self.runs, color="color", line_width=size, alpha=RUN)
         self.held = self._group("dotted" if variable.bound else "dashed", FAINT)
         self.curves = self._group("dashed" if variable.bound else "solid")
-        line = [("", "@label"), (xlabel, "@x" if names else "$data_x"), (value, "@y" if names else "$data_y")]
+        line = [("", "@label"), (across, "@x" if names else "$data_x"), (value, "@y" if names else "$data_y")]
         self._hover("theory", line)
-        self._hover("simulation", [("", "@label"), (xlabel, "@x"), (value, "@y @error")])
+        self._hover("simulation", [("", "@label"), (across, "@x"), (value, "@y @error")])
+        self.ends = ColumnDataSource({name: [] for name in ENDS})
+        look: dict[str, Any] = {"x_offset": 6, "y_offset": "offset", "text_baseline": "middle", "text_color": "color"}
+        look |= {"text_font_size": f"{LABEL * size:.0f}px"}
+        self.figure.add_layout(HTMLLabelSet(source=self.ends, **look))
 
     def _group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
         """Return the glyphs of a group of curves: few, because each costs the browser time at every redraw."""
         theory, points = ColumnDataSource(self._theory((), dash)), ColumnDataSource(self._points(()))
         if self.named:
-            look = {"marker": "dash", "size": 24, "line_width": 2, "color": "color", "alpha": alpha}
+            look = {"marker": "dash", "size": 24 * self.size, "line_width": 2, "color": "color", "alpha": alpha}
             lines = self.figure.scatter("x", "y", source=theory, **look)
         else:
             look = {"line_width": "width", "line_dash": "dash", "color": "color", "alpha": alpha}
@@ -111,7 +140,7 @@ class Chart:
         self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, color="color", alpha=alpha)
         look = {
             "marker": "marker",
-            "size": 7,
+            "size": 7 * self.size,
             "fill_color": "white",
             "line_color": "color",
             "line_width": 1.4,
@@ -133,7 +162,12 @@ class Chart:
         self.figure.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, line_policy="nearest", visible=False))
 
     def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
-        """Show these curves, and dashed and fainter those held for comparison."""
+        """Show these curves, and dashed and fainter those held for comparison; y changes only if they leave it."""
+        self.shown = [*curves, *held]
+        self._keep(within(self._hull(), self.limits, self.log_y))
+        for source, data in ((self.runs, self._single(curves)), (self.ends, self._ends(curves))):
+            if data["x"] or source.data["x"]:
+                source.data = data
         for group, shown in ((self.curves, curves), (self.held, held)):
             new = {
                 "theory": self._theory(shown, group["dash"]),
@@ -146,6 +180,64 @@ class Chart:
                     group[part].data = data
         if self.whole and not self.named:
             self._tick([curve.x for curve in curves])
+
+    def fit(self) -> None:
+        """Fit y to the curves, if they fill too little of it."""
+        needed = self._hull()
+        if needed is not None and self.limits is not None and not needed.fills(self.limits, ENOUGH, self.log_y):
+            self._keep(needed)
+            self.ends.data = self._ends(self.shown[: len({*self.ends.data["text"]})])
+
+    def _hull(self) -> Limits | None:
+        return hull(self.shown, self.log_x, self.log_y)
+
+    def _keep(self, limits: Limits | None) -> None:
+        """Let y extend between these limits, unless somebody has zoomed."""
+        axis = self.figure.y_range
+        zoomed = self.limits is not None and (axis.start, axis.end) != self.limits[:]
+        if limits is None or limits == self.limits:
+            return
+        self.limits = limits
+        if zoomed:
+            axis.update(reset_start=limits.low, reset_end=limits.high)
+        else:
+            axis.update(start=limits.low, end=limits.high, reset_start=limits.low, reset_end=limits.high)
+
+    def _single(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+        """Return one row per run."""
+        data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
+        for index, curve in enumerate(curves):
+            for run in () if curve.runs is None or self.named else curve.runs:
+                x, y = self._line(curve.x, run)
+                data["x"].append(x)
+                data["y"].append(y)
+                data["color"].append(self.look(index)[0])
+        return data
+
+    def _ends(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+        """Return the labels at the ends of several lines, apart from one another."""
+        data: dict[str, list[Any]] = {name: [] for name in ENDS}
+        named = [index for index, curve in enumerate(curves) if curve.label]
+        if len(named) < 2 or self.named or self.bare or self.limits is None:
+            return data
+        found = [(index, *self._end(curves[index])) for index in named if not curves[index].empty]
+        heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in found]
+        for (index, x, y), low, high in zip(found, heights, _apart(heights, 1.15 * LABEL * self.size), strict=True):
+            row = (x, self.limits.clipped(y), curves[index].label, self.look(index)[0], high - low)
+            for name, value in zip(ENDS, row, strict=True):
+                data[name].append(value)
+        longest = max((len(text) for text in data["text"]), default=0)
+        wide = round(10 + WIDTH * LABEL * self.size * longest)
+        if self.figure.min_border_right != wide:
+            self.figure.min_border_right = wide
+        return data
+
+    def _end(self, curve: Curve) -> tuple[float, float]:
+        """Return the last value of a curve, of theory if it has one."""
+        for x, y in ((curve.theory_x, curve.theory), (curve.x, curve.mean)):
+            if x is not None and y is not None and (good := self._good(x, y)).any():
+                return float(x[good][-1]), float(y[good][-1])
+        return float(curve.x[-1]), np.nan
 
     def _tick(self, places: Sequence[np.ndarray]) -> None:
         """Ticks at values of x, as many as have room for their labels."""
@@ -167,7 +259,7 @@ class Chart:
     def look(self, index: int) -> tuple[str, str]:
         """Return the colour and the marker of a curve."""
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
-        return COLOURS[colour % len(COLOURS)], MARKERS[marker % len(MARKERS)]
+        return HUES[colour % len(HUES)], MARKERS[marker % len(MARKERS)]
 
     def _theory(self, curves: Sequence[Curve], dash: str) -> dict[str, list[Any]]:
         """Return one row per line, and of each level that it is compared with; against names, one row per name."""
@@ -175,19 +267,16 @@ class Chart:
         for index, curve in enumerate(curves):
             if curve.theory is None or curve.theory_x is None:
                 continue
-            levels = [] if self.named else [(name, values, LEVEL, 1.0) for name, values in curve.levels]
+            levels = [] if self.named else [(name, values, LEVEL, 1.3) for name, values in curve.levels]
             for name, values, look, width in [(curve.label, curve.theory, dash, 2.0), *levels]:
-                x, y = self._line(curve.theory_x, values)
-                rows = len(x) if self.named else 1
-                data["x"] += x if self.named else [x]
-                data["y"] += y if self.named else [y]
-                for column, value in (
-                    ("color", self.look(index)[0]),
-                    ("label", name),
-                    ("dash", look),
-                    ("width", width),
-                ):
-                    data[column] += [value] * rows
+                lines = [self._line(curve.theory_x, values)] if self.named else self._pieces(curve.theory_x, values)
+                for x, y in lines:
+                    rows = len(x) if self.named else 1
+                    data["x"] += x if self.named else [x]
+                    data["y"] += y if self.named else [y]
+                    row = self.look(index)[0], name, look, width * self.size
+                    for column, value in zip(("color", "label", "dash", "width"), row, strict=True):
+                        data[column] += [value] * rows
         return data
 
     def _bands(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
@@ -220,8 +309,13 @@ class Chart:
                     continue
                 data["x"] += x
                 data["y"] += y
-                data["color"] += [COLOURS[index % len(COLOURS)]] * len(x)
+                data["color"] += [self.look(index)[0]] * len(x)
         return data
+
+    def _pieces(self, x: np.ndarray, y: np.ndarray) -> list[tuple[list[Any], list[Any]]]:
+        """Return a line in pieces: it is interrupted where theory jumps or has no value."""
+        pieces = [(x[it].tolist(), y[it].tolist()) for it in _without_gaps(self._good(x, y))]
+        return pieces or [([], [])]
 
     def _line(self, x: np.ndarray, y: np.ndarray) -> tuple[list[Any], list[Any]]:
         good = self._good(x, y)
@@ -230,7 +324,7 @@ class Chart:
     def _points(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         data: dict[str, list[Any]] = {name: [] for name in POINTS}
         for index, curve in enumerate(curves):
-            if curve.mean is not None:
+            if curve.mean is not None and curve.runs is None:
                 good = self._good(curve.x, curve.mean)
                 x, y = curve.x[good], curve.mean[good]
                 error = np.zeros_like(y) if curve.error is None else np.nan_to_num(curve.error[good])
@@ -258,6 +352,32 @@ class Chart:
         if self.log_x:
             good &= x > 0
         return good
+
+
+def _mathjax(latex: str) -> str:
+    return latex.replace("$", "$$")
+
+
+def _apart(places: Sequence[float], room: float) -> list[float]:
+    """Return places in the same order that are at least so far apart, around those given.
+
+    >>> _apart([10.0, 12.0, 50.0], 10.0)
+    [6.0, 16.0, 50.0]
+    """
+    order = sorted(range(len(places)), key=lambda index: places[index])
+    groups: list[list[int]] = []
+    moved = list(places)
+    for index in order:
+        groups.append([index])
+        while True:
+            group = groups[-1]
+            middle = sum(places[one] for one in group) / len(group)
+            for at, one in enumerate(group):
+                moved[one] = middle + (at - (len(group) - 1) / 2) * room
+            if len(groups) == 1 or moved[group[0]] - moved[groups[-2][-1]] >= room:
+                break
+            groups[-2:] = [groups[-2] + group]
+    return moved
 
 
 def _without_gaps(good: np.ndarray) -> Iterator[slice]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from figures import series
 from figures.interactive.chart import Chart
-from figures.labels import axis_label, plain
+from figures.labels import axis_label, browser_label
 from figures.series import Curve, Layout, Scales
 from statmech.scenarios.variables import Variable
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def label_of(results: Results, axis: str) -> str:
-    """Return the label of an axis of charts, in plain letters."""
-    return plain(axis_label(results.scenario, series.along(results.either, axis)))
+    """Return the label of an axis of charts."""
+    return axis_label(results.scenario, series.along(results.either, axis))
 
 
 class ChartGrid:
@@ -40,6 +40,8 @@ class ChartGrid:
         One of `figures.series.NORMALISED`.
     whole
         True if x holds whole numbers only.
+    size, bare
+        As in `Chart`.
     """
 
     def __init__(
@@ -50,6 +52,8 @@ class ChartGrid:
         height: int | None,
         unit: str = "",
         whole: bool = False,
+        size: float = 1.0,
+        bare: bool = False,
     ):
         self.names, self.unit = scales.names, unit
         self.charts = {
@@ -62,33 +66,50 @@ class ChartGrid:
                 height,
                 label_in(unit, name, variable),
                 whole,
+                size,
+                bare,
             )
             for name, variable in variables.items()
         }
         self.shown: dict[str, list[Curve]] = {}
 
-    def show(self, results: Results, layout: Layout, held: Mapping[str, Sequence[Curve]] | None = None) -> None:
+    def show(
+        self,
+        results: Results,
+        layout: Layout,
+        held: Mapping[str, Sequence[Curve]] | None = None,
+        runs: bool = False,
+    ) -> None:
         """Show results with no other axes than those of the layout, and curves held for comparison."""
         for name, chart in self.charts.items():
-            self.shown[name] = self.curves(name, results, layout)
+            self.shown[name] = self.curves(name, results, layout, runs)
             chart.show(self.shown[name], (held or {}).get(name, ()))
 
-    def curves(self, name: str, results: Results, layout: Layout) -> list[Curve]:
+    def fit(self) -> None:
+        """Fit y to the curves of each chart."""
+        for chart in self.charts.values():
+            chart.fit()
+
+    def curves(self, name: str, results: Results, layout: Layout, runs: bool = False) -> list[Curve]:
         """Return the curves of any variable, along the x of these charts; none before there is a value."""
         if not any(part is not None and name in part for part in (results.simulation, results.theory)):
             return []
         lines, levels = results.lines, results.scenario.variables[name].levels
+        label = browser_label(results.scenario)
         if results.simulation is None and lines is not None and name in lines:  # half the work of a step of a drag
-            return series.curves(name, None, lines, layout, self.unit, levels=levels)
-        curves = series.curves(name, results.simulation, results.theory, layout, self.unit, lines, levels)
+            return series.curves(name, None, lines, layout, self.unit, levels=levels, label=label)
+        parts = results.simulation, results.theory, layout, self.unit, lines, levels, label, runs
+        curves = series.curves(name, *parts)
         names = np.asarray(self.names)
         return [replace(curve, x=names, theory_x=names) for curve in curves] if self.names else curves
 
+    def with_values(self) -> list[str]:
+        """Return the variables of the charts that show a value."""
+        return [name for name, curves in self.shown.items() if not all(curve.empty for curve in curves)]
+
     def linked(self) -> list[Any]:
         """Return the Bokeh figures of the charts that show a value; they pan and zoom along x together."""
-        figures = [
-            self.charts[name].figure for name, curves in self.shown.items() if not all(curve.empty for curve in curves)
-        ]
+        figures = [self.charts[name].figure for name in self.with_values()]
         for figure in figures[1:]:
             figure.x_range = figures[0].x_range
         return figures
@@ -98,9 +119,9 @@ def label_in(unit: str, name: str, variable: Variable) -> str:
     """Return the label of a variable in a unit of `figures.series.NORMALISED`.
 
     >>> label_in("one student", "eps_g", Variable((), "", r"$\\epsilon_g$")), label_in("", "R", Variable((), "", "$R$"))
-    ('ε_g / ε_g of one student', 'R')
+    ('$\\\\epsilon_g$ / $\\\\epsilon_g$ of one student', '$R$')
     """
-    symbol = plain(variable.symbol)
+    symbol = variable.symbol
     if unit == "theory":
         return f"{symbol} / theory"
-    return f"{symbol} / ε_g of one student" if unit == "one student" and name.startswith("eps_g") else symbol
+    return f"{symbol} / $\\epsilon_g$ of one student" if unit == "one student" and name.startswith("eps_g") else symbol

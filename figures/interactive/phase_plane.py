@@ -10,7 +10,7 @@ import numpy as np
 
 from figures import series
 from figures.interactive.chart import Chart
-from figures.labels import plain
+from figures.labels import browser_label
 from figures.series import Curve, Layout
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ GUIDES = {("R", "q"): lambda R: R**2}  # the boundary of equal students in the l
 class Plane:
     """The chart of two variables; `show` replaces its curves, not the chart."""
 
-    def __init__(self, results: Results, pair: tuple[str, str], height: int | None):
+    def __init__(self, results: Results, pair: tuple[str, str], height: int | None, size: float = 1.0):
         self.pair = pair
         x, y = (results.scenario.variables[name] for name in pair)
-        self.chart = Chart(y, plain(x.symbol), height=height)
+        self.chart = Chart(y, x.symbol, height=height, size=size)
         if pair in GUIDES:
             places = np.linspace(0, 1, 101)
             self.chart.guide(places.tolist(), GUIDES[pair](places).tolist())
@@ -39,7 +39,8 @@ class Plane:
     def curves(self, results: Results, layout: Layout) -> list[Curve]:
         """Return theory as a line, the simulation's means as points with the standard errors of y."""
         parts = results.simulation, results.theory
-        both = [series.curves(name, *parts, layout, lines=results.lines) for name in self.pair]
+        label = browser_label(results.scenario)
+        both = [series.curves(name, *parts, layout, lines=results.lines, label=label) for name in self.pair]
         made = []
         for x, y in zip(*both, strict=True):
             place = x.mean if x.mean is not None else x.theory

@@ -18,7 +18,7 @@ import numpy as np
 
 from figures import series
 from figures.interactive.grid import ChartGrid, label_of
-from figures.labels import mathtext_label, plain, symbol
+from figures.labels import abscissa, mathtext_label, plain, symbol, typeset
 from figures.series import Layout, Scales
 from figures.style import COLOURS, MARKERS
 from statmech.scenarios.variables import Variable
@@ -26,59 +26,71 @@ from statmech.scenarios.variables import Variable
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-MOST_CHARTS, MOST_POINTS = 36, 400  # of a page, and of a curve
+MOST_CHARTS = 36  # of a page
+MOST_POINTS, WITHOUT_LINES = 15, 400  # of a curve, where it has a line beside them and where it has none
 SAME = 1e-9  # relative differences of theory along an axis that it does not know
-HEIGHT = 260  # of a chart, in pixels
+HEIGHT = 320  # of a chart, in pixels
 
 
 @dataclass(frozen=True)
 class ChartSet:
-    """The charts at one position on the axes that a page offers to choose from."""
+    """The charts at one position on the axes that a page offers to choose from, and their titles."""
 
     position: tuple[int, ...]
     charts: list[Any]
+    titles: list[str]
 
 
 @dataclass(frozen=True)
 class Charts:
-    """The charts of a page: the axes to choose from with their labels, a legend (label, colour, marker; one of them may
-    be empty), the meanings of axes and variables, and what is not shown."""
+    """The charts of a page: the name of x, the axes to choose from with their labels, a legend (label, colour, marker;
+    one of them may be empty), the meanings of axes and variables, what is not shown, and whether runs are single."""
 
+    xlabel: str
     axes: dict[str, list[str]]
     sets: list[ChartSet]
     legend: list[tuple[str, str, str]]
     meanings: list[tuple[str, str]]
     left_out: list[str]
+    runs: bool
 
 
 def charts(results: Results) -> Charts:
     """Return every variable of a simulation, a theory, or both."""
-    results = series.with_any_axis(results)
-    variables = _variables(results)
+    results = _at_last(series.with_any_axis(results))
+    variables, constant = _variables(results)
     layout, marked = _layout(results)
     labels = {axis: _labels(results, axis) for axis in layout.rest}
     legend, meanings = _legend(results, layout, marked), _meanings(results, variables)
+    results = _at_last(series.with_lines(results, layout.x))
     results, thinned = _along_x(results, layout.x)
     scales, xlabel = _scales(results, layout.x, variables), label_of(results, layout.x)
-    results = series.with_lines(results, layout.x)
     shown = _few({axis: len(every) for axis, every in labels.items()}, max(1, MOST_CHARTS // len(variables)))
     sets = []
     for chosen, position in _positions(shown):
-        grid = ChartGrid(variables, xlabel, scales, HEIGHT)
+        grid = ChartGrid(variables, xlabel, scales, HEIGHT, bare=True)
         _show(grid, series.sliced(results, position), layout, marked)
-        sets.append(ChartSet(chosen, [_scrolling(figure) for figure in grid.linked()]))
+        titles = [typeset(variables[name].symbol) for name in grid.with_values()]
+        sets.append(ChartSet(chosen, [_scrolling(figure) for figure in grid.linked()], titles))
     return Charts(
+        typeset(xlabel),
         {_named(results, axis): [labels[axis][at] for at in kept] for axis, kept in shown.items() if len(kept) > 1},
         sets,
         legend,
         meanings,
-        [*thinned, *_cut(labels, shown), *_without_place(results, layout.x, variables, scales, xlabel)],
+        [
+            *constant,
+            *thinned,
+            *_cut(labels, shown),
+            *_without_place(results, layout.x, variables, scales, plain(xlabel)),
+        ],
+        _single(results),
     )
 
 
 def _layout(results: Results) -> tuple[Layout, str | None]:
     """Return the axes along x, distinguished by colour, and remaining; and the one that is distinguished by marker."""
-    usual, dataset = series.layout(results), results.either
+    usual, dataset = _along(results), results.either
     few = [axis for axis in series.axes(dataset) if axis != usual.x and 1 < dataset.sizes[axis] <= series.MOST]
     spread = {axis: _spread_along(results, axis) for axis in few}
     colours = [results.scenario.CHOICE] if results.scenario.CHOICE in few else sorted(few, key=lambda it: -spread[it])
@@ -88,6 +100,24 @@ def _layout(results: Results) -> tuple[Layout, str | None]:
     marked = next((axis for axis in few if axis != colour and spread[axis] < SAME), None)
     rest = tuple(axis for axis in (*usual.colours, *usual.rest) if axis not in (colour, marked))
     return Layout(usual.x, (colour,), rest), marked
+
+
+def _along(results: Results) -> Layout:
+    """Return the usual layout, along the key that this kind is usually drawn against if it has several values."""
+    usual, key, dataset = series.layout(results), abscissa(results.scenario), results.either
+    if key is None or key == usual.x or key not in series.axes(dataset) or not series.is_numeric(dataset, key):
+        return usual
+    rest = tuple(axis for axis in series.axes(dataset) if axis not in (key, *usual.colours))
+    return Layout(key, tuple(axis for axis in usual.colours if axis != key), rest)
+
+
+def _at_last(results: Results) -> Results:
+    """Return results at the last of the recorded times (steps, ...), where the usual key along x is another."""
+    scenario = results.scenario
+    key = abscissa(scenario)
+    if key not in series.axes(results.either) or key in scenario.recorded:
+        return results
+    return series.sliced(results, {axis: slice(-1, None) for axis in scenario.recorded if axis not in series.UNSHOWN})
 
 
 def _spread_along(results: Results, axis: str) -> float:
@@ -125,7 +155,7 @@ def _show(grid: ChartGrid, results: Results, layout: Layout, marked: str | None)
     for name, chart in grid.charts.items():
         chart.colours = len(colours[0]) if marked else 0
         parts = [series.sliced(results, {marked: at} if marked else {}) for at in range(len(markers))]
-        curves = [curve for part in parts for curve in grid.curves(name, part, layout)]
+        curves = [curve for part in parts for curve in grid.curves(name, part, layout, _single(results))]
         grid.shown[name] = [replace(curve, label=it or curve.label) for curve, it in zip(curves, names, strict=True)]
         chart.show(grid.shown[name])
 
@@ -133,7 +163,22 @@ def _show(grid: ChartGrid, results: Results, layout: Layout, marked: str | None)
 def _scales(results: Results, x: str, variables: dict[str, Variable]) -> Scales:
     """Logarithmic axes; x is logarithmic from a ratio of `series.WIDE` on if it has no zero."""
     usual = series.scales(results, x, variables)
+    if _single(results) and results.simulation is not None:
+        wide = {name for name in variables if _is_wide(results.simulation[name].values)}
+        usual = replace(usual, log_y=usual.log_y | wide)
     return replace(usual, log_x=usual.log_x or series.scales(results, x, variables, lossless=True).log_x)
+
+
+def _single(results: Results) -> bool:
+    """True if the explorer draws single runs of this kind, whose mean says little."""
+    page = results.scenario.PAGE
+    return page is not None and page.view.runs and results.simulation is not None
+
+
+def _is_wide(values: np.ndarray) -> bool:
+    """True if the values of single runs are positive and span decades."""
+    values = values[np.isfinite(values)]
+    return bool(values.size and values.min() > 0 and values.max() >= series.SPAN * values.min())
 
 
 def _scrolling(figure: Any) -> Any:
@@ -142,19 +187,28 @@ def _scrolling(figure: Any) -> Any:
     return figure
 
 
-def _variables(results: Results) -> dict[str, Variable]:
-    """Return the variables that have a value, those of theory first."""
+def _variables(results: Results) -> tuple[dict[str, Variable], list[str]]:
+    """Return the variables that have different values, those of theory first, and in words those that do not."""
     known = series.with_values(results)
-    return {name: known[name] for name in dict.fromkeys([*series.shown_first(known, results.theory), *known])}
+    parts = [part for part in (results.simulation, results.theory) if part is not None]
+    found = {name: np.concatenate([part[name].values.ravel() for part in parts if name in part]) for name in known}
+    constant = {name: it[np.isfinite(it)] for name, it in found.items()}
+    constant = {name: it for name, it in constant.items() if it.size > 1 and np.ptp(it) == 0}
+    shown = dict.fromkeys([*series.shown_first(known, results.theory), *known])
+    left_out = [f"{plain(known[name].symbol)}, which is {it[0]:g} throughout" for name, it in constant.items()]
+    return {name: known[name] for name in shown if name not in constant} or known, left_out
 
 
 def _along_x(results: Results, x: str) -> tuple[Results, list[str]]:
     """Return results with numbers along x in increasing order, and no more of them than a curve needs."""
     places = series.values(results.either, x)
     order = np.argsort(places, kind="stable") if places.dtype.kind in "if" else np.arange(places.size)
-    kept = order[_spread(order.size, MOST_POINTS)]
-    left_out = [f"{order.size - kept.size} of {order.size} values of {x}"] if kept.size < order.size else []
-    return series.sliced(results, {x: kept}), left_out
+    lined = results.lines is not None and not _single(results)
+    kept = order[_spread(order.size, MOST_POINTS if lined else WITHOUT_LINES)]
+    left_out = (
+        [f"the simulation at {order.size - kept.size} of {order.size} values of {x}"] if kept.size < order.size else []
+    )
+    return replace(series.sliced(replace(results, lines=None), {x: kept}), lines=results.lines), left_out
 
 
 def _few(sizes: dict[str, int], most: int) -> dict[str, list[int]]:
@@ -212,5 +266,5 @@ def _legend(results: Results, layout: Layout, marked: str | None) -> list[tuple[
 def _meanings(results: Results, variables: dict[str, Variable]) -> list[tuple[str, str]]:
     either = results.either
     names = [name for axis in series.axes(either) for name in series.along(either, axis) if name in either.coords]
-    meanings = [(plain(symbol(results.scenario, name)), either[name].attrs["long_name"]) for name in names]
-    return meanings + [(plain(variable.symbol), variable.long_name) for variable in variables.values()]
+    meanings = [(typeset(symbol(results.scenario, name)), either[name].attrs["long_name"]) for name in names]
+    return meanings + [(typeset(variable.symbol), variable.long_name) for variable in variables.values()]

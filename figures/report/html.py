@@ -8,11 +8,12 @@ names in configs, folders and messages may come from anybody.
 from __future__ import annotations
 
 import math
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures.labels import plain, symbol
+from figures.labels import plain, symbol, typeset
 from statmech import __version__
 from statmech.config import written
 from statmech.errors import ConfigError
@@ -68,7 +69,9 @@ def page(results: Results) -> str:
     parts = {
         "equations": [(whose, latex, Markup(svg)) for whose, latex, svg in equations(results.scenario)],
         "charts": drawn,
-        "sets": [(one.position, [next(remaining) for _ in one.charts]) for one in drawn.sets],
+        "sets": [(one.position, [(Markup(it), next(remaining)) for it in one.titles]) for one in drawn.sets],
+        "meanings": [(Markup(name), meaning) for name, meaning in drawn.meanings],
+        "xlabel": Markup(drawn.xlabel),
         "picture": _picture(results),
         "library": Markup(_library(Resources(mode="inline", components=["bokeh"], log_level="warn"))),
         "script": Markup(script),
@@ -143,7 +146,7 @@ def _summary(results: Results) -> str:
     kind = (type(scenario).__doc__ or "").partition(";")[0]
     axes = {axis: series.along(results.either, axis) for axis in scenario.shape}  # several keys of parallel ones
     names = {axis: ", ".join(plain(symbol(scenario, key)) for key in keys) for axis, keys in axes.items()}
-    shape = " x ".join(f"{length} {names[axis]}" for axis, length in scenario.shape.items())
+    shape = " × ".join(f"{length} of {names[axis]}" for axis, length in scenario.shape.items())
     count = math.prod(scenario.shape.values())
     parts = [f"{count} parameter combinations ({shape})" if shape else "one parameter combination"]
     if results.simulation is not None:
@@ -200,7 +203,7 @@ def _picture(results: Results) -> dict[str, Any] | None:
     return {
         "name": name,
         "shows": figures.figures_of(results.scenario.CHOICE).get(name, ""),
-        "caption": plain(captions.caption(results, shown)),
+        "caption": Markup(re.sub("`([^`]*)`", r"<code>\1</code>", typeset(captions.caption(results, shown)))),
         "svg": Markup(element(drawn)),
         "inches": drawn.get_figwidth(),
     }

@@ -426,7 +426,7 @@ def _randoms(
 def _randoms_of_batch(
     program: Program, problem: Arguments, learner: Learner, keys: tuple[Array, Array], blocks: int
 ) -> tuple[Array, Array, Any]:
-    """Those of steps with several examples: the normals below A's diagonal, then the inputs, and A's chis."""
+    """Normals (A's, then the inputs'), A's chis and the learner's noise of steps with several examples."""
     K, b, lanes, dtype = program.K, program.examples, program.lanes * program.tasks, program.dtype
     n, below = K + program.teachers, K * (K - 1) // 2
     whole = program.lanes == program.batch and program.tasks == 1

@@ -103,7 +103,17 @@ class Networks(Learner):
     def descent(
         self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, Array | None]
     ) -> tuple[Array, Array]:
-        """The students' f and the gain of their second layer v, with a teacher of weights w."""
+        """The students' f and the gain of their second layer, for one example.
+
+        Parameters
+        ----------
+        v, w
+            Second layers of students and teacher.
+        y, h
+            Fields of teacher and students.
+        example
+            Whether there is a step, and its noise.
+        """
         g, derivative = self.activation.both(h)
         active, noise = example
         error = jnp.where(active, self.label(w, y, noise) - self.sum(self.each(self.copies, h) * v * g), 0.0)

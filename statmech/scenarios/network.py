@@ -139,14 +139,15 @@ class Network(AbstractScenario):
         },
         places=30,
         inputs=("spectrum", "power_law"),
-        view=View(x="t", show=("eps_g", "specialisation"), log=("y",)),
+        view=View(x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
         presets={
-            "Saad & Solla: plateau": View({"t": 150}, x="t", show=("eps_g", "specialisation"), log=("y",)),
+            "Saad & Solla: plateau": View({"t": 150}, x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
             "Yoshida & Okada: inputs of two variances": View(
                 {"eta": 0.3, "t": 240, "inputs": {"spectrum": {"eigenvalues": [0.4, 1.6]}}},
                 x="t",
                 show=("eps_g", "specialisation"),
                 log=("y",),
+                runs=True,
                 figures=("plateau_spread",),
             ),
         },

@@ -103,7 +103,7 @@ class NetworkTasks(Network):
     protocol: ProtocolAxis = Field(
         default=Blocked(),
         description="order of the tasks: blocked (the first up to the switch, then the second), interleaved (equal "
-        "shares), {replay: share of the first task after the switch} or {blocks: [times at which tasks begin in turn]}",
+        "shares), {replay: fraction of the first after the switch} or {blocks: [times at which tasks begin in turn]}",
         json_schema_extra={"default": "blocked"},
     )
     switch: Annotated[Nonnegative, Field(gt=0)] | None = Field(

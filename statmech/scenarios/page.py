@@ -19,6 +19,7 @@ class View:
     over : the unit of the curves, a key of `figures.series.NORMALISED`
     log : the logarithmic axes, "x" and "y"
     at : the recorded time that is shown where time does not lie along x; by default the last
+    runs : whether single runs are drawn, instead of their mean
     figures : the published figures that it resembles; a config of such a figure opens with this view
     """
 
@@ -28,6 +29,7 @@ class View:
     over: str = ""
     log: tuple[str, ...] = ()
     at: float | None = None
+    runs: bool = False
     figures: tuple[str, ...] = ()
 
 

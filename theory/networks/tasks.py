@@ -94,10 +94,16 @@ def field(equations: TaskEquations, setting: TaskSetting, shares: Array, rows: A
 def solve_piece(
     equations: TaskEquations, setting: TaskSetting, shares: Array, start: Array, times: Array, most: Array
 ) -> tuple[Array, Array]:
-    """Integrate the state's rows (T, C, L) while the shares (tasks, L) are constant, from t = 0.
+    """Integrate the state's rows (T, C, L) with constant probabilities of tasks; also return True for complete lanes.
 
-    Also returns True for lanes that have reached the last time. The arguments are those of
-    `theory.networks.equations.solve_lanes`.
+    Parameters
+    ----------
+    equations, setting
+        Static and run-time arguments.
+    shares
+        Probabilities of the tasks (tasks, L).
+    start, times, most
+        Those of `theory.networks.equations.solve_lanes`, from the beginning of the piece.
     """
     atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.network.approximate else RTOL
     return integrate(lambda rows: field(equations, setting, shares, rows), start, times, rtol, atol, most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from theory.online.students import Students
 if TYPE_CHECKING:
     from theory.ensembles.pair_fluctuations import PairFluctuations
     from theory.fluctuations.student_fluctuations import Fluctuations
+
+if has_jax():  # `theory.solve` sets up the folder of compiled programs for a solver that has imported JAX
+    import_module("theory.online.trajectories")
 
 SOURCE = "order-parameter equations, N -> infinity"
 

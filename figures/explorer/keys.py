@@ -1,0 +1,33 @@
+"""The keys of lecture mode, which a browser passes on while it is on."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import param
+from panel.custom import JSComponent
+
+STEPS = {"ArrowLeft": -1, "ArrowRight": 1}
+TURNS = {"ArrowUp": -1, "PageUp": -1, "ArrowDown": 1, "PageDown": 1}  # those of pointers with buttons, too
+ARROWS = "← → move the slider, ↑ ↓ turn to the next chart, Esc leaves"
+
+
+class Keys(JSComponent):
+    """States the key that was pressed last, with a number so that the same key counts again."""
+
+    listening = param.Boolean(default=False)
+    pressed = param.String(default="")
+    _rename: ClassVar = {}
+    _esm = """
+    const KEYS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Escape"]
+    export function render({model}) {
+      let count = 0
+      document.addEventListener("keydown", event => {
+        if (!model.listening || !KEYS.includes(event.key)) return
+        event.preventDefault()
+        event.stopPropagation()
+        model.pressed = `${event.key} ${++count}`
+      }, true)
+      return document.createElement("span")
+    }
+    """

@@ -1,0 +1,97 @@
+"""The limits of the axis of y: what curves need, without the values next to a divergence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from figures.series import Curve
+
+RARE = 0.01  # of the length of x: a line that is higher on less of it leaves the chart
+BEYOND, MARGIN = 0.3, 0.05  # of the height: what is shown of that, and what is left empty
+
+
+class Limits(NamedTuple):
+    """The lower and the upper end of an axis."""
+
+    low: float
+    high: float
+
+    def fraction(self, y: float, log: bool) -> float:
+        """Where a value lies, from 0 at the lower end to 1 at the upper."""
+        low, high, at = _scaled(np.array([self.low, self.high, self.clipped(y)]), log)
+        return float((at - low) / (high - low))
+
+    def clipped(self, y: float) -> float:
+        """Return the nearest value within the limits."""
+        return float(np.clip(y, self.low, self.high)) if np.isfinite(y) else self.low
+
+    def fills(self, wider: Limits, share: float, log: bool) -> bool:
+        """True if these take at least this share of wider limits."""
+        low, high = _scaled(np.array(self), log)
+        least, most = _scaled(np.array(wider), log)
+        return bool(high - low >= share * (most - least))
+
+
+def within(needed: Limits | None, given: Limits | None, log: bool) -> Limits | None:
+    """Return the given limits, extended where more is needed.
+
+    >>> within(Limits(0, 3), Limits(1, 4), False), within(Limits(1, 2), Limits(0, 4), False)
+    (Limits(low=0, high=4), Limits(low=0, high=4))
+    """
+    if needed is None or given is None or (log and given.low <= 0):
+        return needed or given
+    return Limits(min(needed.low, given.low), max(needed.high, given.high))
+
+
+def hull(curves: Iterable[Curve], log_x: bool, log_y: bool) -> Limits | None:
+    """Return the limits that show these curves; None if they have no value."""
+    found = [_scaled(part, log_y) for curve in curves for part in _parts(curve, log_x, log_y)]
+    values = np.concatenate(found) if found else np.zeros(0)
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return None
+    low, high = values.min(), values.max()
+    margin = MARGIN * (high - low) or (0.1 if log_y else 0.1 * abs(high) or 1.0)
+    low, high = low - margin, high + margin
+    return Limits(float(10**low), float(10**high)) if log_y else Limits(float(low), float(high))
+
+
+def _parts(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
+    """Yield the values of a curve that must be seen."""
+    if curve.runs is not None:
+        yield curve.runs.ravel()
+    elif curve.mean is not None:
+        error = np.zeros_like(curve.mean) if curve.error is None else np.nan_to_num(curve.error)
+        yield np.concatenate([curve.mean + error, curve.mean if log_y else curve.mean - error])
+    if curve.theory is not None and curve.theory_x is not None:
+        yield from (_without_peaks(curve.theory_x, line, log_x, log_y) for line in (curve.theory, *_levels(curve)))
+        if curve.band is not None and not log_y:
+            yield np.concatenate(curve.band)
+
+
+def _levels(curve: Curve) -> Sequence[np.ndarray]:
+    return [values for _, values in curve.levels]
+
+
+def _without_peaks(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> np.ndarray:
+    """Return a line without what extends far above or below all but the rarest of its values."""
+    y_scaled = _scaled(y, log_y)
+    good = np.isfinite(y_scaled)
+    if x.dtype.kind not in "if" or good.sum() < 10:
+        return y
+    at, values = _scaled(x[good].astype(float), log_x and bool((x[good] > 0).all())), y_scaled[good]
+    length = np.gradient(at)
+    order = np.argsort(values)
+    share = np.cumsum(length[order]) / length.sum()
+    low, high = values[order][np.searchsorted(share, [RARE, 1 - RARE]).clip(0, values.size - 1)]
+    low, high = min(low, values[0], values[-1]), max(high, values[0], values[-1])
+    kept = np.clip(values, low - BEYOND * (high - low), high + BEYOND * (high - low))
+    return np.asarray(10.0**kept if log_y else kept)
+
+
+def _scaled(values: np.ndarray, log: bool) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(values > 0, np.log10(values), np.nan) if log else np.asarray(values, float)
