@@ -117,13 +117,6 @@ class Charts:
         self.turned += step
         self.draw()
 
-    def remake(self) -> None:
-        """Make all charts again."""
-        if self.picture is not None and self.axes is not None:
-            self._make(self.axes)
-            self._fill(self.picture)
-            self._place()
-
     def fit(self) -> None:
         """Fit the axes of y at the end of a drag."""
         if self.plane is not None:

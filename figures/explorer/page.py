@@ -116,7 +116,6 @@ class Page:
             busy_indicator=None,
             sx=UNTITLED,
         )
-        self.whole.param.watch(lambda event: self.charts.remake(), "dark_theme")  # TeX keeps the colour it was set in
         with edit_readonly(self.whole):  # else Panel walks through all models of the page twice a step: 20 ms
             self.whole.busy = False
         return self.whole

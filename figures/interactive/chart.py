@@ -32,6 +32,7 @@ MARKED = 30  # places of theory beyond which marks would hide the line
 TICKS = 12  # at most, on a linear axis
 POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 ENDS = ("x", "y", "text", "color", "offset")
+GREY = "#7a7a7a"  # legible on white and on black
 HUES = (*COLOURS[:-1], "#808080")  # black cannot be seen on a dark page
 TICK, NAME, LABEL = 13, 17, 14  # pixels: of numbers, of names of axes, and of labels at the ends of lines
 HEIGHT = 420  # pixels that a chart without a height is expected to have, to keep labels apart
@@ -105,6 +106,7 @@ class Chart:
         self.figure.toolbar.logo = None
         self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
         self.figure.axis.axis_label_text_font_style = "normal"
+        self.figure.axis.axis_label_text_color = GREY  # TeX keeps the colour it was set in when the theme changes
         self.figure.axis.axis_label_text_font_size = f"{NAME * size:.0f}px"
         self.figure.axis.major_label_text_font_size = f"{TICK * size:.0f}px"
         self.figure.axis.minor_tick_line_color = None if not (self.log_x or log_y) else "#8a8a8a"
