@@ -326,8 +326,8 @@ def compose(results: Results | Mapping[str, Results], wish: Composition) -> Figu
     Traceback (most recent call last):
     statmech.errors.ConfigError: figure: q has no value in these results. Variables with values: R, length, eps_g, \
 eps_g_majority_vote, eps_g_weight_mean.
-    >>> [ax.get_ylabel() for ax in compose(rules, Composition(y="eps_g", over="R")).axes]
-    ['$\\epsilon_g$ / $R$']
+    >>> [ax.get_ylabel().count("/") for ax in compose(rules, Composition(y="eps_g", over="R")).axes]
+    [1]
     """
     return _overlay(results, wish)
 

@@ -46,7 +46,7 @@ def caption(results: Results, figure: str | Composition) -> str:
     >>> from statmech import Scenario, run
     >>> results = run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4))
     >>> print(plain(caption(results, "overlay")))  # doctest: +ELLIPSIS
-    Online ensemble: every variable against t (steps / N). Rule: Hebbian, N = 50. ...
+    Online ensemble: R and ε_g against t (steps / N). Rule: Hebbian, N = 50. ...
     """
     return " ".join(sentence.strip() for sentence in _sentences(results, figure) if sentence)
 

@@ -58,7 +58,7 @@ def exponent(x: np.ndarray, runs: np.ndarray, start: float = 0.0) -> Exponent | 
     --------
     >>> x = np.geomspace(1, 100, 9)
     >>> fitted = exponent(x, np.array([2 / x, 4 / x]))
-    >>> round(fitted.value, 6), fitted.x.tolist(), round(fitted.y[-1], 6)
+    >>> round(fitted.value, 6), fitted.x.tolist(), round(float(fitted.y[-1]), 6)
     (-1.0, [10.0, 100.0], 0.03)
     """
     mean = _mean(runs)

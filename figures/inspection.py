@@ -189,8 +189,10 @@ def _crowded(figure: Figure) -> Iterator[str]:
     for number, ax in _axes(figure):
         for line in ax.lines:
             marked = str(line.get_marker()) not in ("None", "", " ") and line.get_gid() != AID
-            count = len(_pixels(ax, line)) if marked and line.get_markevery() is None and line.get_visible() else 0
-            if count > MOST_POINTS and not _is_bar(line):
+            places = _pixels(ax, line) if marked and line.get_markevery() is None and line.get_visible() else _NOWHERE
+            count, steps = len(places), np.diff(places[:, 0])
+            scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane, along no axis
+            if count > MOST_POINTS and not (scattered or _is_bar(line)):
                 yield f"axes {number}: {count} markers of one curve"
 
 

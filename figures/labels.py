@@ -153,6 +153,8 @@ def typeset(latex: str) -> str:
 
     >>> typeset(r"$\epsilon_g$ (vote)"), typeset(r"$\lambda$ = 0.1"), typeset("a_b <")
     ('<i>ε</i><sub>g</sub> (vote)', '<i>λ</i> = 0.1', 'a_b &lt;')
+    >>> typeset(r"$\epsilon_\mathrm{Bayes}$"), typeset(r"$\epsilon_{\lambda^*}$")
+    ('<i>ε</i><sub>Bayes</sub>', '<i>ε</i><sub>λ<sup>*</sup></sub>')
     """
     parts = re.split(r"(?<!\\)\$", latex)
     return "".join(_set(part) if index % 2 else _words(part) for index, part in enumerate(parts))
@@ -179,13 +181,22 @@ def lettered(latex: str) -> str:
     return symbol + lowered if all(ord(one) > 127 for one in lowered) else ""
 
 
+INDEX = (
+    r"([_^])(?!\x01)(\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+(?:\{[^{}]*\})?|[^\s\x01])"  # or exponent, with what it is of
+)
+
+
 def _set(latex: str) -> str:
     """Return mathematics as HTML."""
-    marked = re.sub(r"([_^])(\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+|\S)", "\\1\x01\\2\x02", latex)
+    marked, before = latex, ""
+    while marked != before:  # outer indices first
+        marked, before = re.sub(INDEX, "\\1\x01\\2\x02", marked), marked
     words = html.escape(plain(marked.replace("_\x01", "\x03").replace("^\x01", "\x04")))
-    words = re.sub(r"(?<![\w&\x03\x04])([^\W\d_])(?![\w;])", r"<i>\1</i>", words)
-    for opening, tag in (("\x03", "sub"), ("\x04", "sup")):
-        words = re.sub(f"{opening}([^\x02]*)\x02", rf"<{tag}>\1</{tag}>", words)
+    words, before = re.sub(r"(?<![\w&\x03\x04])([^\W\d_])(?![\w;])", r"<i>\1</i>", words), ""
+    while words != before:  # inner indices first
+        before = words
+        for opening, tag in (("\x03", "sub"), ("\x04", "sup")):
+            words = re.sub(f"{opening}([^\x02\x03\x04]*)\x02", rf"<{tag}>\1</{tag}>", words)
     return words
 
 

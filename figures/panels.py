@@ -50,6 +50,7 @@ FOOT: dict[str, Any] = {"marker": "v", "markersize": 3, "linestyle": "none", "cl
 FOOT_HEIGHT = 0.015  # of an axis
 ROW = 0.16  # inches of a row of a legend, by which a column grows
 MOST_HEADING = 100  # letters in a line above a page
+LETTER, BESIDE = 6, 16  # letters that "(a)" takes before a title, and on both sides of one that stays in the middle
 MOST_STACKED, STACKED = 3, 1.9  # panels of a row that a column shows below each other, and the height of each
 GUIDE: dict[str, Any] = {"color": "0.5", "linestyle": ":", "linewidth": 0.8, "zorder": 0, "gid": AID}
 
@@ -256,7 +257,9 @@ def draw(
     `log` says which axes are logarithmic, `filled` which points are full, and `discrete` that x holds few whole
     numbers. Of many points some are drawn, equally spaced on the axis.
     """
-    curve = series.thinned(_positive(curve, log), "x" in log)
+    every, curve = curve.x, series.thinned(_positive(curve, log), "x" in log)
+    if filled is not None and curve.x.size < every.size:
+        filled = np.asarray(filled)[np.isin(every, curve.x)]
     if curve.theory is not None and look.line is not None:
         theory_line(ax, curve.theory_x, curve.theory, discrete, **look.line)
     if curve.band is not None and curve.theory is not None:
@@ -328,9 +331,21 @@ def outer(panels: list[Axes]) -> None:
 
 
 def letters(*panels: Axes) -> None:
-    """Write (a), (b), ... above the left end of each panel, before the title that stands there."""
+    """Write (a), (b), ... above the left end of each panel, before its title if there is no room beside that."""
     for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
-        ax.set_title(f"({letter}) {ax.get_title(loc='left')}".strip(), loc="left")
+        left, title = ax.get_title(loc="left"), ax.get_title()
+        room = _letters_in(ax) - len(title.replace("$", ""))
+        if title and room < BESIDE:
+            ax.set_title("")
+            left = title if room > LETTER else ",\n".join(title.rsplit(", ", 1))
+        ax.set_title(f"({letter}) {left}".strip(), loc="left")
+
+
+def _letters_in(ax: Axes) -> float:
+    """Return the width of a panel in letters."""
+    place = ax.get_subplotspec()
+    figure: Any = ax.get_figure(root=True)
+    return MOST_HEADING * figure.get_figwidth() / PAGE / (place.get_gridspec().ncols if place else 1)
 
 
 def finish(

@@ -34,7 +34,7 @@ def of(scenario: AbstractScenario) -> dict[str, Any]:
 
     >>> from statmech import Scenario
     >>> of(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
-    {'flip': 0.1, 't': [1.0, 2.0], 'N': 50}
+    {'N': 50, 'flip': 0.1, 't': [1.0, 2.0]}
     """
     every, defaults = written(scenario), _defaults(scenario)
     names = [name for name in every if name not in (*UNSTATED, scenario.CHOICE)]
@@ -46,7 +46,7 @@ def single(scenario: AbstractScenario) -> list[str]:
 
     >>> from statmech import Scenario
     >>> single(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
-    ['$\\lambda$ = 0.1']
+    ['$p_f$ = 0.1']
     """
     keys = {name: value for name, value in of(scenario).items() if name != "N" and not isinstance(value, list | dict)}
     return [with_symbol(scenario, name, value) for name, value in keys.items()]

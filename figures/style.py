@@ -208,7 +208,8 @@ def few(count: int) -> list[int]:
     >>> few(100)
     [0, 1, 2, 4, 6, 9, 12, 18, 25, 36, 50, 70, 99]
     """
-    return [int(it) for it in np.unique(np.geomspace(1, count, MOST_POINTS).astype(int) - 1)]
+    places = np.unique(np.geomspace(1, max(count, 1), MOST_POINTS).astype(int) - 1)
+    return [int(it) for it in places if it < count]
 
 
 def shades(count: int) -> list[Any]:

@@ -218,17 +218,19 @@ def written(scenario: AbstractScenario) -> str:
         name for name, it in type(scenario).model_fields.items() if it.is_required() and name not in zipped
     ]
     needed: dict[str, Any] = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
-    try:
-        default = type(scenario)(**needed).config()
-    except ScenarioError as refused:  # the default of a key, such as the start of the optimal rule
-        needed |= {str(key): every[str(key)] for (key, *_), _ in refused.problems}
-        default = type(scenario)(**needed).config()
+    default: dict[str, Any] = {}
+    for _ in range(2):
+        try:
+            default = type(scenario)(**needed).config()
+            break
+        except ScenarioError as refused:  # the default of a key, such as the start of the optimal rule
+            needed |= {str(key): every[str(key)] for (key, *_), _ in refused.problems}
     changed = {name: value for name, value in every.items() if default.get(name) != value}
     return "\n".join(f"{name}: {_in_yaml(value)}" for name, value in {**needed, **changed}.items())
 
 
 def _in_yaml(value: Any) -> str:
-    """A value as YAML, which JSON is; of evenly spaced numbers the ends and how many they are.
+    """A value as YAML, which JSON is; of equally spaced numbers the ends and how many they are.
 
     >>> _in_yaml([0.0, 0.5, 1.0, 1.5]), _in_yaml([1.0, 2.0])
     ('{linspace: [0, 1.5, 4]}', '[1.0, 2.0]')

@@ -137,7 +137,7 @@ def opened(browser, address, **context):
 
 def shown(page, title, until):
     """The contents of a chart, once they satisfy a condition."""
-    for _ in range(450):
+    for _ in range(900):
         found = page.evaluate(SHOWN, title)
         if found is not None and until(found):
             return found

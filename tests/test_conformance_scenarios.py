@@ -114,7 +114,7 @@ def test_results_show_themselves_and_are_reported(scenario, tmp_path):
     solution = None if scenario.unsolved else theory.solve(scenario)
     results = Results(scenario, simulate.run(scenario), solution, folder=tmp_path)
     shown = results._repr_html_()
-    assert "<table" in shown
+    assert "<table" in shown or "not judged" in shown
     assert "<img" in shown
     store.save(results.simulation, tmp_path / "simulation.zarr")
     if solution is not None:

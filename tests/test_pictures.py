@@ -11,13 +11,14 @@ import figures
 import simulate
 import statmech
 import theory
-from figures import captions, series
+from figures import captions, panels, series
 from figures.arrangement import abscissa
 from figures.finishing import finished
 from figures.inspection import faults
+from figures.panels import Look
 from figures.residuals import strip_of
 from figures.series import Curve
-from figures.style import AID, COLUMN, MOST_POINTS, OUTSIDE, PAGE, styled, theory_line
+from figures.style import AID, COLUMN, MOST_POINTS, OUTSIDE, PAGE, look_of, styled, theory_line
 from statmech import Attention, Boosting, Inference, Risk, Scenario, Stopping, StoredExamples
 from statmech.errors import ConfigError
 
@@ -117,13 +118,18 @@ def test_a_sweep_of_two_axes_has_a_colour_per_eta_a_marker_per_N_and_one_line_pe
     assert faults(figure) == []
 
 
+def title_of(ax):
+    """The title of a panel, without its letter."""
+    return ax.get_title() or ax.get_title(loc="left").partition(" ")[2]
+
+
 @pytest.mark.slow
 def test_all_values_of_a_long_axis_are_drawn_and_a_third_axis_has_panels():
     long = figures.draw("overlay", results(eta=list(np.linspace(0.2, 2, 10)), seeds=2))
     assert len(theory_lines(panel(long, "$R$"))) == 10
     assert len({line.get_color() for line in theory_lines(panel(long, "$R$"))}) == 10
     three = figures.draw("overlay", results(eta=[0.5, 1], K=[1, 2], flip=[0, 0.1], seeds=2))
-    assert [ax.get_title() for ax in three.axes if ax.get_ylabel() == "$R$"] == ["$p_f$ = 0", "$p_f$ = 0.1"]
+    assert [title_of(ax) for ax in three.axes if ax.get_ylabel() == "$R$"] == ["$p_f$ = 0", "$p_f$ = 0.1"]
     assert faults(three) == []
 
 
@@ -132,7 +138,7 @@ def test_a_variable_has_no_panel_where_it_has_no_value():
     figure = figures.draw(
         "overlay", statmech.run(Scenario(rule=["hebb", "perceptron"], K=[1, 2], N=[20, 50], t=[1, 2], seeds=2))
     )
-    titles = {symbol: [ax.get_title() for ax in figure.axes if ax.get_ylabel() == f"${symbol}$"] for symbol in "Rq"}
+    titles = {symbol: [title_of(ax) for ax in figure.axes if ax.get_ylabel() == f"${symbol}$"] for symbol in "Rq"}
     assert titles == {"R": ["$K$ = 1", "$K$ = 2"], "q": ["$K$ = 2"]}
 
 
@@ -233,6 +239,9 @@ def test_a_curve_has_at_most_15_points_evenly_spaced_in_the_scale_of_its_axis_an
     few = series.thinned(whole, log=False)
     assert np.ptp(np.diff(few.x)) == 0
     assert few.x.size == few.mean.size == few.error.size == few.expected.size == 13
+    ax = Figure().subplots()
+    panels.draw(ax, whole, Look(look_of(0), None, {}), "", filled=whole.x < 31)
+    assert ax.lines[-1].get_xdata().tolist() == [1, 6, 11, 16, 21, 26]  # the full ones of those that are drawn
     uneven = series.thinned(whole, log=True)
     assert uneven.x.size <= MOST_POINTS
     assert {1, 61} <= {*uneven.x}

@@ -311,4 +311,5 @@ def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lin
     assert drawn["dash"] == ["solid", "dotted", "dotted", "dotted"] * 2
     assert [len(set(drawn["color"][first : first + 4])) for first in (0, 4)] == [1, 1]
     assert drawn["y"][3] == [float(solved.eps_bayes[0])] * 2
-    assert caption(Results(scenario, None, solved), ("epochs", "loss")).endswith("dotted: ε_∞, ε_λ^*, ε_Bayes")
+    dotted = "dotted: <i>ε</i><sub>∞</sub>, <i>ε</i><sub>λ<sup>*</sup></sub>, <i>ε</i><sub>Bayes</sub>"
+    assert caption(Results(scenario, None, solved), ("epochs", "loss")).endswith(dotted)

@@ -24,7 +24,7 @@ REFUSED = {
         {"teacher": {"T": [[1, 0], [0]]}},
         "rows of different lengths, 2, 1, but must be 2 x 2",
     ),
-    "weights of another number": ({"teacher": {"w": [1, 2, 3]}}, "teacher: w is 3, but M = 2 needs 2"),
+    "weights of another number": ({"teacher": {"w": [1, 2, 3]}}, "teacher: w has 3 values, but M = 2 units need 2"),
     "misspelt word": ({"teacher": {"T": "orthonorml"}}, 'teacher.T: must be "orthonormal", a number or a matrix'),
     "misspelt teacher": (
         {"teacher": "orthonorml"},

@@ -187,7 +187,7 @@ def test_many_points_give_few_charts_and_the_omitted_ones_are_mentioned():
     drawn = charts.charts(Results(scenario, theory=theory.solve(scenario)))
     assert sum(len(one.charts) for one in drawn.sets) <= charts.MOST_CHARTS
     assert len(drawn.sets) == np.prod([len(labels) for labels in drawn.axes.values()])
-    assert any(f"of {axis} (" in item for item in drawn.left_out for axis in ("K", "flip", "t"))
+    assert any(f"of {axis} (" in item for item in drawn.left_out for axis in ("K", "flip", "t", "eta"))
 
 
 @pytest.mark.slow
@@ -228,7 +228,7 @@ def test_a_scenario_without_theory_or_not_solved_or_not_simulated_has_a_report(t
     store.save(theory.solve(scenario), tmp_path / "solved" / "theory.zarr")
     assert "There is no simulation" in paged(tmp_path / "solved").words
     one = computed(tmp_path / "one", Scenario(rule="hebb", N=20, t=1, seeds=1))
-    assert "a single seed has no standard error" in paged(one).words
+    assert "single seed has no standard error" in paged(one).words
 
 
 def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):

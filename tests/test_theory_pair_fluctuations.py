@@ -11,9 +11,9 @@ import simulate
 import theory
 from statmech import RULES, Rule, Scenario, ScenarioError
 from theory.ensembles import pair_fluctuations
+from theory.ensembles import pair_fluctuations as solver
 from theory.ensembles.vote_fluctuations import vote_gradient
 from theory.online import trajectories
-from theory.scenarios import online as solver
 
 pytestmark = pytest.mark.quick
 
@@ -62,7 +62,7 @@ def test_without_a_covariance_between_students_or_the_bias_the_prediction_is_wro
     runs, right = simulate.run(scenario), theory.solve(scenario)
     for left_out, error, bound in (("V2", largest_ratio, 5), ("S1", largest_ratio, 5), ("bias", largest_bias, 4)):
         assert error(runs, right) < bound
-        monkeypatch.setattr(solver, "solve_pairs", without(left_out))
+        monkeypatch.setattr(solver, "solve", without(left_out))
         assert error(runs, theory.solve(scenario)) > bound, left_out
 
 

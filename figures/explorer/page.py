@@ -29,6 +29,7 @@ from statmech.errors import ConfigError
 from statmech.results import export
 from statmech.results.results import Results, load_results
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.online import VOTES
 from statmech.scenarios.page import View
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
@@ -47,6 +48,7 @@ HEADER = {  # of menus on the coloured bar
     "& .MuiSvgIcon-root": {"color": WHITE},
 }
 NARROW = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"  # of menus
+WIDE = "@media (max-width: 600px) { :host { display: none } }"  # of what a phone has no room for
 UNTITLED = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # a phone has no room for it
 FILLING = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # all that is left of the window
 ROW = """
@@ -197,7 +199,9 @@ class Page:
             "sx": {} if self.inline else HEADER,
             "stylesheets": [NARROW] if self.inline else [NARROW, f"label {{ color: {WHITE} !important }}"],
         }
-        self.lecture = pmui.Switch(label="lecture", margin=(6, 6), sx={} if self.inline else {"color": "white"})
+        self.lecture = pmui.Switch(
+            label="lecture", margin=(6, 6), sx={} if self.inline else {"color": "white"}, stylesheets=[WIDE]
+        )
         self.lecture.param.watch(lambda event: self._present(event.new), "value")
         self.keys.param.watch(lambda event: self._press(event.new), "pressed")
         self.kind = pmui.Select(label="scenario", options=kinds, value=choice, **look, max_width=180)
@@ -395,6 +399,8 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
     view = view or next((one for one in known if scenario.figure in one.figures), None)
     x = view.x if view is not None and view.x else settings.x_of(scenario)
     usual = page.view if x == (page.view.x or page.along) else View(log=("x",))
+    if getattr(scenario, "K", None) == 1:  # the vote of one student is its own
+        usual = replace(usual, show=tuple(name for name in usual.show if name not in VOTES))
     held, cut = settings.held_of(scenario, x)
     return replace(view or usual, config=held, x=x), cut
 

@@ -35,7 +35,7 @@ ENDS = ("x", "y", "text", "color", "offset")
 GREY = "#7a7a7a"  # legible on white and on black
 HUES = (*COLOURS[:-1], "#808080")  # black cannot be seen on a dark page
 TICK, NAME, LABEL = 13, 17, 14  # pixels: of numbers, of names of axes, and of labels at the ends of lines
-HEIGHT = 420  # pixels that a chart without a height is expected to have, to keep labels apart
+HEIGHT = 420  # pixels that a chart without a height is expected to have, so that labels do not overlap
 WIDTH = 0.58  # of a letter, over its height
 RUN = 0.5  # opacity of single runs
 ENOUGH = 0.5  # of the height of a chart, which curves must fill at the end of a drag
@@ -361,7 +361,7 @@ def _mathjax(latex: str) -> str:
 
 
 def _apart(places: Sequence[float], room: float) -> list[float]:
-    """Return places in the same order that are at least so far apart, around those given.
+    """Return places in the same order with at least this room between them, around those given.
 
     >>> _apart([10.0, 12.0, 50.0], 10.0)
     [6.0, 16.0, 50.0]

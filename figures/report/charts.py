@@ -195,7 +195,10 @@ def _variables(results: Results) -> tuple[dict[str, Variable], list[str]]:
     constant = {name: it[np.isfinite(it)] for name, it in found.items()}
     constant = {name: it for name, it in constant.items() if it.size > 1 and np.ptp(it) == 0}
     shown = dict.fromkeys([*series.shown_first(known, results.theory), *known])
-    left_out = [f"{plain(known[name].symbol)}, which is {it[0]:g} throughout" for name, it in constant.items()]
+    left_out = [
+        f"{plain(known[name].symbol)} ({known[name].long_name}), which is {it[0]:g} throughout"
+        for name, it in constant.items()
+    ]
     return {name: known[name] for name in shown if name not in constant} or known, left_out
 
 

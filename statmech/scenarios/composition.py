@@ -130,7 +130,7 @@ def axes(scenario: AbstractScenario) -> dict[str, str]:
 
     >>> from statmech import Scenario
     >>> axes(Scenario(rule=["hebb", "adatron"], t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}))
-    {'rule': 'rule', 'eta': 'flip_eta', 'flip': 'flip_eta', 't': 't'}
+    {'rule': 'rule', 'eta': 'eta_flip', 'flip': 'eta_flip', 't': 't'}
     """
     swept = {name: dim for dim, coordinates in scenario.dimensions.items() for name in coordinates}
     named = sorted(swept, key=list(scenario.axis_values()).index) if swept else []

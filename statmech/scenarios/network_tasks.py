@@ -85,7 +85,7 @@ class NetworkTasks(Network):
     COORDINATES: ClassVar = {
         **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit")},
         "task": Key("task", "task", int),
-        "examples": Key("examples", "examples per input dimension: batch t", symbol="$bt$"),
+        "examples_seen": Key("examples_seen", "examples seen per input dimension: batch t", symbol="$bt$"),
     }
     FORMER: ClassVar = {}
     PAGE: ClassVar[Page | None] = None
@@ -93,7 +93,7 @@ class NetworkTasks(Network):
     tasks: Annotated[Whole, BeforeValidator(_without_section), Field(ge=1, le=MOST_TASKS)] = Field(
         description="number of tasks, each with M teacher units of its own"
     )
-    M: UnitsAxis = config_key(1, description="number of teacher units of each task", symbol="$M$")
+    M: UnitsAxis = config_key(1, description="number of teacher units, of each task", symbol="$M$")
     overlap: OverlapAxis = config_key(
         0.0, description="overlap of the teacher units of the same number of two tasks, over that of T", symbol="$r$"
     )
@@ -109,7 +109,9 @@ class NetworkTasks(Network):
     switch: Annotated[Nonnegative, Field(gt=0)] | None = Field(
         default=None, description="time at which the second task begins, of the protocols blocked and replay"
     )
-    batch: BatchAxis = config_key(1, description="fresh examples of a step, which averages them", symbol="$b$")
+    batch: BatchAxis = config_key(
+        1, description="batch of a step: the fresh examples that it averages over", symbol="$b$"
+    )
     start: StartAxis = Field(
         default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)), {drawn: variance, v}, {Q, R, v}, or {Q, along, v} "
@@ -181,7 +183,7 @@ class NetworkTasks(Network):
         return {
             "eps_g": Variable(
                 ("t", "task"),
-                "generalization error of a task: mean squared error over 2, without noise",
+                "generalization error, of a task: mean squared error over 2, without noise",
                 r"$\epsilon_g$",
             ),
             "R": VARIABLES["R"],
@@ -202,7 +204,7 @@ class NetworkTasks(Network):
         """The examples seen per input dimension, along the sweep's dimension of `batch` if there is one."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "batch" in group)
         examples = np.outer(points(self.batch), self.t)
-        return {"examples": ((*dims, "t"), examples if dims else examples[0])}
+        return {"examples_seen": ((*dims, "t"), examples if dims else examples[0])}
 
     def _step(self, cell: NetworkCell) -> float:
         """Seconds of one step of one seed."""

@@ -104,7 +104,7 @@ class OnlineClusters(AbstractScenario):
         description="start, at t = 0: drawn (entries from N(0,1)) or {length, R}, R with the centres' difference",
     )
     engine: Literal["gram", "vectors"] = ENGINE
-    figure: str | None = Field(default="clusters_online", description="published figure to draw")
+    figure: str | None = Field(default="clusters_online", description="published figure, to draw")
 
     if TYPE_CHECKING:  # the parameters of clusters and rules, for editors and type checkers
         distance: InitVar[Numbers] = 2.0

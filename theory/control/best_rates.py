@@ -24,6 +24,7 @@ from R = 0, so that :math:`(t+\pi)\,\epsilon_g\to4/\pi` up to :math:`t^{-4}` for
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -41,6 +42,7 @@ from theory.online.students import initial
 PANEL, NODES = 0.25, 16  # of u, and nodes in each: the integral is exact to rounding
 SMALLEST = 1e-14  # angle
 STEPS = 40  # of Newton's method within a panel, at most; three or four are taken
+LENGTHS = 0.25, 0.5, 1.0, 2.0  # at which g is compared
 PROBES = np.linspace(-3.0, 3.0, 13)  # stabilities at which g of two lengths is compared
 
 
@@ -91,9 +93,14 @@ def length_power(rule: Rule) -> int | None:
     >>> length_power(RULES["perceptron"]()), length_power(RULES["adatron_textbook"]()), length_power(RULES["bayes"]())
     (0, 1, None)
     """
-    one, two, three = (np.asarray(rule.g(PROBES, np.float64(length)), float) for length in (1.0, 2.0, 3.0))
-    powers = (n for n in (0, 1) if np.allclose(two, 2**n * one) and np.allclose(three, 3**n * one))
-    return next(powers, None)
+    found = [np.asarray(rule.g(PROBES, np.float64(length)), float) / length for length in LENGTHS]
+    return next((n for n in (0, 1) if all(_are_multiples(found, n))), None)
+
+
+def _are_multiples(found: list[np.ndarray], power: int) -> Iterator[bool]:
+    """Whether g/l of each length is that of the first times a power of the ratio of lengths."""
+    ratios = (np.array(LENGTHS) / LENGTHS[0]) ** (power - 1)
+    return (np.allclose(one, ratio * found[0]) for one, ratio in zip(found, ratios, strict=True))
 
 
 def _averages(cell: OnlineCell, theta: np.ndarray) -> Averages:

@@ -22,8 +22,8 @@ class Control:
 
     >>> Control((0.0, 10.0, 20.0)).times
     array([ 5., 15.])
-    >>> Control((0.0, 4.0), points=3).at(np.array([0.0, 1.0, 2.0]), 3.0)
-    array(1.5)
+    >>> float(Control((0.0, 4.0), points=3).at(np.array([0.0, 1.0, 2.0]), 3.0))
+    1.5
     """
 
     edges: tuple[float, ...]

@@ -41,7 +41,7 @@ class Controlled(Protocol):
 
 
 class Path(NamedTuple):
-    """What a control does: the cost, its gradient (size,), and at the beginning of each step (n,) the time, the
+    """The effect of a control: the cost, its gradient (size,), and at the beginning of each step (n,) the time, the
     control, the Hamiltonian and the state (n, C); the state at the end (C,)."""
 
     cost: float
@@ -87,7 +87,7 @@ def value_and_gradient(problem: Problem, values: np.ndarray) -> tuple[float, np.
 
 
 def path(problem: Problem, values: np.ndarray) -> Path:
-    """What a control with these values (size,) does."""
+    """The effect of a control with these values (size,)."""
     with double_precision():
         found = _path(problem.system, *problem.arguments, _by_segment(problem, values))
     cost, gradient, control, hamiltonian, states, last = map(np.asarray, found)

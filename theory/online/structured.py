@@ -136,7 +136,7 @@ class Equations:
         return State(values[:S], values[S : 2 * S], modes[:S], modes[S : 2 * S], modes[2 * S :])
 
     def centred(self, state: State, power: np.ndarray) -> State:
-        """The same students with delta of mean 0, as it is but for rounding, which would grow as students shrink."""
+        """Students with delta of mean 0, as it is but for rounding, which would grow as students shrink."""
         shift = state.delta @ (self.omega * power) / (self.omega @ power)
         return state._replace(m=state.m + shift, delta=state.delta - shift[:, None])
 
