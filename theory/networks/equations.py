@@ -19,9 +19,9 @@ side (`theory.numerics.dormand_prince`), each a lane of the last axis.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +43,8 @@ RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and mo
 RATES = "eta", "eta_v", "noise", "decay"
 MAX_STEPS, MAX_STEPS_LESS = 2_000_000, 20_000
 LANES = 128  # parameter combinations that are integrated side by side
+P = TypeVar("P", bound=Hashable)  # a program
+S = TypeVar("S")  # the solution of a cell
 
 
 @dataclass(frozen=True)
@@ -189,20 +191,53 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
     by side, and those that differ in N only share a solution.
     """
     check_fork()
-    first: dict[Any, int] = {}
-    for at, cell in enumerate(cells):
-        first.setdefault(identity_of(cell), at)
-    groups: dict[Equations, list[int]] = {}
-    for at in first.values():
-        groups.setdefault(equations_of(cells[at]), []).append(at)
-    solved: dict[int, Units] = {}
+    t = np.asarray(list(times), float)
+
+    def together(equations: Equations, some: list[int]) -> list[Units]:
+        return _solve_together(equations, [cells[at] for at in some], t)
+
     with double_precision():
-        t = np.asarray(list(times), float)
-        for equations, members in groups.items():
-            size = lanes_of(equations)
-            for some in (members[start : start + size] for start in range(0, len(members), size)):
-                solved |= dict(zip(some, _solve_together(equations, [cells[at] for at in some], t), strict=True))
-    return [solved[first[identity_of(cell)]] for cell in cells]
+        return side_by_side(list(map(identity_of, cells)), lambda at: equations_of(cells[at]), lanes_of, together)
+
+
+def side_by_side(
+    identities: Sequence[Any],
+    program: Callable[[int], P],
+    lanes: Callable[[P], int],
+    solve: Callable[[P, list[int]], list[S]],
+) -> list[S]:
+    """Solutions of cells: one for all of the same identity, and those of one program in lanes of the same call.
+
+    Parameters
+    ----------
+    identities
+        All that the equations of each cell and their start depend on.
+    program
+        The program of the cell at an index.
+    lanes
+        The number of cells that a program integrates side by side.
+    solve
+        The solutions of the cells at some indices, all of one program.
+    """
+    first: dict[Any, int] = {}
+    for at, identity in enumerate(identities):
+        first.setdefault(identity, at)
+    groups: dict[P, list[int]] = {}
+    for at in first.values():
+        groups.setdefault(program(at), []).append(at)
+    solved: dict[int, S] = {}
+    for one, members in groups.items():
+        size = lanes(one)
+        for some in (members[start : start + size] for start in range(0, len(members), size)):
+            solved |= dict(zip(some, solve(one, some), strict=True))
+    return [solved[first[identity]] for identity in identities]
+
+
+def check_complete(cells: Sequence[NetworkCell], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:
+    """Raise `SolverError` for the first cell whose rows are not finite, or end before the last time."""
+    for cell, own, done in zip(cells, rows, completed, strict=False):
+        if not (done and np.isfinite(own).all()):
+            raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {last:g}")
 
 
 def error_of(cell: NetworkCell, units: Units, T: Array | None = None) -> np.ndarray:
@@ -239,7 +274,5 @@ def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: n
     most = MAX_STEPS_LESS if equations.approximate else MAX_STEPS
     rows, completed = map(np.asarray, solve_lanes(equations, setting_of(filled), start, recorded, np.int64(most)))
     rows = np.moveaxis(rows[: times.size], -1, 0)[: len(cells)]
-    for cell, own, done in zip(cells, rows, completed, strict=False):
-        if not (done and np.isfinite(own).all()):
-            raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {times[-1]:g}")
+    check_complete(cells, rows, completed, times[-1])
     return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, own.T))) for own in rows]

@@ -26,12 +26,11 @@ Students start isotropic but for their parts along the teacher: :math:`R^a = T_a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.errors import SolverError
 from statmech.modes import Modes, condensed
 from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import double_precision
@@ -48,11 +47,13 @@ from theory.networks.equations import (
     RTOL_LESS,
     Equations,
     Setting,
+    check_complete,
     equations_of,
     fields_of,
     identity_of,
     lanes_of,
     setting_of,
+    side_by_side,
 )
 from theory.numerics.dormand_prince import integrate, padded
 
@@ -171,22 +172,18 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[So
     integrated side by side.
     """
     check_fork()
-    of, first = [modes_at(cell) for cell in cells], dict[Any, int]()
+    of = [modes_at(cell) for cell in cells]
     keys = [(*identity_of(cell), cell.inputs, cell.N if cell.inputs.sized else None) for cell in cells]
-    for at, key in enumerate(keys):
-        first.setdefault(key, at)
-    groups: dict[tuple[Equations, int], list[int]] = {}
-    for at in first.values():
-        groups.setdefault((equations_of(cells[at]), of[at].variances.size), []).append(at)
-    solved: dict[int, Solution] = {}
+    t = np.asarray(list(times), float)
+
+    def program(at: int) -> tuple[Equations, int]:
+        return equations_of(cells[at]), of[at].variances.size
+
+    def together(program: tuple[Equations, int], some: list[int]) -> list[Solution]:
+        return _solve_together(program[0], [cells[at] for at in some], [of[at] for at in some], t)
+
     with double_precision():
-        t = np.asarray(list(times), float)
-        for (equations, _), members in groups.items():
-            size = lanes_of(equations)
-            for some in (members[begin : begin + size] for begin in range(0, len(members), size)):
-                found = _solve_together(equations, [cells[at] for at in some], [of[at] for at in some], t)
-                solved |= dict(zip(some, found, strict=True))
-    return [solved[first[key]] for key in keys]
+        return side_by_side(keys, program, lambda program: lanes_of(program[0]), together)
 
 
 def _solve_together(
@@ -204,9 +201,7 @@ def _solve_together(
         np.asarray, solve_lanes(equations, setting, directions, start, padded(times), np.int64(most))
     )
     rows = np.moveaxis(found[: times.size], -1, 0)[: len(cells)]
-    for cell, own, done in zip(cells, rows, completed, strict=False):
-        if not (done and np.isfinite(own).all()):
-            raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {times[-1]:g}")
+    check_complete(cells, rows, completed, times[-1])
     return [_solution(equations, *one) for one in zip(cells, modes, rows, strict=True)]
 
 

@@ -25,9 +25,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.errors import SolverError
 from statmech.numerics.gaussian import Array
 from statmech.protocols import Pieces
+from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.programs import cached_program, filled_up
 from statmech.scenarios.network_matrices import Units
@@ -130,7 +130,7 @@ def solve_tasks(
     ends = np.append(starts[1:], max(t[-1], starts[-1]))
     most = np.int64(MAX_STEPS_LESS if equations.network.approximate else MAX_STEPS)
     found, completed, rows = [], np.ones(start.shape[1], bool), start
-    with jax.enable_x64(True):
+    with double_precision():
         for begin, end, share in zip(starts, ends, shares, strict=True):
             here = t[(t >= begin) & ((t < end) | (end == ends[-1]))]
             recorded = padded(np.append(here, end) - begin)
@@ -148,18 +148,16 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     """
     check_fork()
     t = np.asarray(list(times), float)
-    first: dict[Any, int] = {}
-    for at, cell in enumerate(cells):
-        first.setdefault(_identity(cell), at)
-    groups: dict[Any, list[int]] = {}
-    for at in first.values():
-        groups.setdefault((equations_of(cells[at]), tuple(cells[at].pieces.starts)), []).append(at)
-    solved: dict[int, Units] = {}
-    for (equations, _), members in groups.items():
-        size = one_task.lanes_of(equations.network)
-        for some in (members[start : start + size] for start in range(0, len(members), size)):
-            solved |= dict(zip(some, _solve_together(equations, [cells[at] for at in some], t), strict=True))
-    return [solved[first[_identity(cell)]] for cell in cells]
+
+    def program(at: int) -> tuple[TaskEquations, tuple[float, ...]]:
+        return equations_of(cells[at]), tuple(cells[at].pieces.starts)
+
+    def together(program: tuple[TaskEquations, Any], some: list[int]) -> list[Units]:
+        return _solve_together(program[0], [cells[at] for at in some], t)
+
+    return one_task.side_by_side(
+        list(map(_identity, cells)), program, lambda program: one_task.lanes_of(program[0].network), together
+    )
 
 
 def equations_of(cell: NetworkTaskCell) -> TaskEquations:
@@ -183,7 +181,5 @@ def _solve_together(equations: TaskEquations, cells: Sequence[NetworkTaskCell], 
     start = np.stack([packed(cell.units) for cell in filled], axis=-1)
     rows, completed = solve_tasks(equations, setting_of(filled), start, [cell.pieces for cell in filled], times)
     found = [rows[..., at] for at in range(len(cells))]
-    for cell, own, done in zip(cells, found, completed, strict=False):
-        if not (done and np.isfinite(own).all()):
-            raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {times[-1]:g}")
+    one_task.check_complete(cells, found, completed, times[-1])
     return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, own.T))) for own in found]
