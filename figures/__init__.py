@@ -223,7 +223,7 @@ def drawn(name: str | Composition, results: Results) -> Drawn:
     ('overlay', 'the figure variety cannot show the axis eta')
     """
     if isinstance(name, Composition):
-        return Drawn(name.name, _overlay(results, name))
+        return Drawn(name.name, compose(results, name))
     try:
         return Drawn(name, draw(name, results))
     except ConfigError as failure:
@@ -266,7 +266,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     choice = results.scenario.CHOICE
     named(name, name, choice)
     if name in OVERLAYS:
-        return _overlay(results, Composition())
+        return compose(results, Composition())
     module, data = module_of(name), results.either
     if not results.complete:
         raise ConfigError(f"the figure {name} needs simulation and theory")
@@ -289,13 +289,6 @@ def _results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None 
     from statmech.results.results import results_of  # here: names and lists of figures need not wait for it
 
     return results_of(simulation, theory)
-
-
-def _overlay(results: Results | Mapping[str, Results], wish: Composition) -> Figure:
-    from figures import overlay  # here: names and lists of figures need not wait for it
-
-    figure: Figure = overlay.draw(results, wish)
-    return figure
 
 
 def compose(results: Results | Mapping[str, Results], wish: Composition) -> Figure:
@@ -329,7 +322,10 @@ eps_g_majority_vote, eps_g_weight_mean.
     >>> [ax.get_ylabel().count("/") for ax in compose(rules, Composition(y="eps_g", over="R")).axes]
     [1]
     """
-    return _overlay(results, wish)
+    from figures import overlay  # here: names and lists of figures need not wait for it
+
+    figure: Figure = overlay.draw(results, wish)
+    return figure
 
 
 def module_of(name: str) -> Any:

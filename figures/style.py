@@ -324,9 +324,8 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
 def _content(figure: Figure, suffix: str) -> bytes:
     # a date in a file makes two equal figures differ
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-    for (
-        ax
-    ) in figure.axes:  # the layout of a file does not begin from that of the file before, which moves its last bits
+    # the layout of a file does not begin from that of the file before, which moves its last bits
+    for ax in figure.axes:
         if spec := ax.get_subplotspec():
             ax.set_subplotspec(spec)
     file = io.BytesIO()

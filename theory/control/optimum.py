@@ -139,7 +139,7 @@ def _descended(problem: Problem, begun: str, values: np.ndarray, bounds: tuple[f
         lambda at: _finite(problem, at), values, jac=True, method="L-BFGS-B", bounds=[bounds] * values.size,
         options=TOLERANCES,
     )  # fmt: skip
-    gradient = projected(_finite(problem, found.x)[1], found.x, bounds)
+    gradient = projected(found.jac, found.x, bounds)
     return Minimum(begun, found.x, float(found.fun), float(np.linalg.norm(gradient)))
 
 
