@@ -27,6 +27,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 import numpy as np
 
+from statmech.controls import numbers_in
 from statmech.errors import ScenarioError, not_known, quoted
 
 
@@ -318,7 +319,7 @@ def parameter_problem(noun: str, kinds: Mapping[str, Any], kind: str, name: str,
         The parameter and its value.
     """
     if (key := parameters_of(kinds[kind]).get(name)) is not None:
-        return key.problem(value)
+        return next(filter(None, map(key.problem, numbers_in(value))), None)
     having = described(kinds, name)
     if value == next(iter(having.values())).default:
         return None

@@ -4,20 +4,23 @@ At time t the next example is one of task k with probability :math:`p_k(t)`, a p
 are where pieces begin, and the probabilities in each.
 
 **To add a protocol** write one class with `pieces` and add one line to `PROTOCOLS`. In a config it is written by its
-name or, with a parameter, as a mapping: `blocked`, `{replay: 0.1}`.
+name or, with a parameter, as a mapping: `blocked`, `{replay: 0.1}`. The share of replay may change with time, and
+`optimal` is the share of the first task with the lowest final error (`statmech.controls`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from statmech.controls import OPTIMAL, Control, Optimal, control_from, numbers_in, written_control
 from statmech.errors import not_known, quoted
 from statmech.numerics.gaussian import Array, namespace
+from statmech.parameters import shown
 
 TWO = 2  # tasks that one switch separates
 
@@ -51,7 +54,8 @@ class Protocol(ABC):
 
     def __str__(self) -> str:
         """Its name on the axis of a dataset."""
-        return " ".join([_name_of(self), *(f"{value:g}" for value in np.ravel(astuple(self)))])
+        values = [part for value in vars(self).values() for part in (value if isinstance(value, tuple) else (value,))]
+        return " ".join([_name_of(self), *map(shown, values)])
 
 
 @dataclass(frozen=True)
@@ -66,17 +70,23 @@ class Interleaved(Protocol):
 class Replay(Protocol):
     """The first task until the switch, then the second, and the first again in a fraction of examples."""
 
-    share: float
+    share: float | Control
 
     def pieces(self, tasks: int, switch: float | None) -> Pieces:
         assert switch is not None  # or it has a problem
-        return Pieces(np.array([0.0, switch]), np.array([[1.0, 0.0], [self.share, 1.0 - self.share]]))
+        if not isinstance(self.share, Control):
+            return _of_first(np.array([0.0, switch]), np.array([1.0, self.share]))
+        starts = np.array([0.0, switch, *(t for t in self.share.edges if t > switch)])
+        return _of_first(starts, np.append(1.0, self.share.at(starts[1:])))
 
     def problem(self, tasks: int, switch: float | None, last: float) -> str:
-        if not 0 <= self.share <= 1:
-            return f"the fraction of replay must lie between 0 and 1, not be {self.share:g}"
+        for share in numbers_in(self.share):
+            if not 0 <= share <= 1:
+                return f"the fraction of replay must lie between 0 and 1, not be {share:g}"
+        if isinstance(self.share, Control) and self.share.edges[-1] >= last:
+            return f"replay changes at {self.share.edges[-1]:g}, not before the last time, t = {last:g}"
         if tasks != TWO:
-            return f"{_name_of(self)} has two tasks, here {tasks}: use blocks or interleaved"
+            return _only_two(self, tasks)
         if switch is None:
             return f"{_name_of(self)} needs the key `switch`, the time at which the second task begins"
         if not 0 < switch < last:
@@ -113,13 +123,47 @@ class Blocks(Protocol):
         return ""
 
 
+@dataclass(frozen=True)
+class BestShare(Protocol):
+    """Two tasks in the shares with the lowest final error: the first alone up to the switch, if there is one."""
+
+    wish: Optimal = field(default_factory=Optimal)
+    share: Control | None = None  # of the first task; None: not known yet
+
+    def pieces(self, tasks: int, switch: float | None) -> Pieces:
+        if self.share is not None:
+            return _of_first(np.array(self.share.edges), np.array(self.share.values))
+        return Interleaved().pieces(tasks, switch) if switch is None else Blocked().pieces(tasks, switch)
+
+    def problem(self, tasks: int, switch: float | None, last: float) -> str:
+        if tasks != TWO:
+            return _only_two(self, tasks)
+        if switch is not None and not 0 < switch < last:
+            return f"switch = {switch:g} must lie between 0 and the last time, t = {last:g}"
+        return ""
+
+    def __str__(self) -> str:
+        return str(self.wish)
+
+
+def _of_first(starts: np.ndarray, shares: np.ndarray) -> Pieces:
+    """The pieces of two tasks, from the shares (n,) of the first."""
+    return Pieces(starts, np.column_stack([shares, 1.0 - shares]))
+
+
+def _only_two(protocol: Protocol, tasks: int) -> str:
+    return f"{_name_of(protocol)} has two tasks, here {tasks}: use blocks or interleaved"
+
+
 PROTOCOLS: dict[str, type[Any]] = {
     "blocked": Blocked,
     "interleaved": Interleaved,
     "replay": Replay,
     "blocks": Blocks,
+    OPTIMAL: BestShare,
 }
-WORDS = ("blocked", "interleaved")  # protocols without a parameter
+WORDS = ("blocked", "interleaved", OPTIMAL)  # protocols that need no parameter
+FORMS = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal"
 
 
 def protocol_from(given: Any) -> Protocol:
@@ -137,13 +181,20 @@ def protocol_from(given: Any) -> Protocol:
         [(name, value)] = given.items()
         if name == "replay" and _number(value):
             return Replay(float(value))
+        if name == "replay" and isinstance(value, dict) and "at" in value:
+            return Replay(_given(control_from(value)))
+        if name == OPTIMAL and isinstance(wish := control_from(given), Optimal):
+            return BestShare(wish)
         if name == "blocks" and isinstance(value, list | tuple) and value and all(map(_number, value)):
             return Blocks(tuple(map(float, value)))
     if isinstance(given, str) and given not in PROTOCOLS:
         raise ValueError(not_known(given, "a protocol", PROTOCOLS))
-    raise ValueError(
-        f"a protocol is blocked, interleaved, {{replay: fraction}} or {{blocks: [0, ...]}}, not {quoted(given)}"
-    )
+    raise ValueError(f"a protocol is {FORMS}, not {quoted(given)}")
+
+
+def _given(control: Control | Optimal) -> Control:
+    assert isinstance(control, Control)  # it has a key `at`
+    return control
 
 
 def written_protocol(protocol: Protocol) -> Any:
@@ -153,10 +204,12 @@ def written_protocol(protocol: Protocol) -> Any:
     ({'replay': 0.1}, 'interleaved')
     """
     name = _name_of(protocol)
+    if isinstance(protocol, BestShare):
+        return written_control(protocol.wish)
     if name in WORDS:
         return name
-    [value] = astuple(protocol)
-    return {name: list(value) if isinstance(value, tuple) else value}
+    [value] = vars(protocol).values()
+    return {name: list(value) if isinstance(value, tuple) else written_control(value)}
 
 
 def _name_of(protocol: Protocol) -> str:

@@ -47,10 +47,12 @@ SCHEDULES: dict[str, type[Any]] = {
 
 
 class Changes(NamedTuple):
-    """The teacher's drift, the weights' decay, the schedule of the learning rate, and the probabilities of tasks
-    (`statmech.protocols.Pieces`) if there are several; JAX traces their numbers."""
+    """The teacher's drift, the weights' decay, the schedule of the learning rate; the probabilities of tasks
+    (`statmech.protocols.Pieces`) if there are several, and the noise (`statmech.controls.Polynomials`) if it changes:
+    the flip rate of perceptrons, the standard deviation of networks. JAX traces their numbers."""
 
     drift: Array
     decay: Array
     schedule: Any
     tasks: Any = None
+    noise: Any = None

@@ -7,11 +7,11 @@ import pytest
 
 import theory
 from statmech import Network, Scenario
+from statmech.controls import Segments
 from theory.control.best_rates import best_rates
-from theory.control.controls import Control
 from theory.control.gradients import path, value_and_gradient
 from theory.control.optimum import minimum
-from theory.control.systems import of_network, of_student
+from theory.control.systems import problem_of
 
 # eps_g at t = 1, 5, 20, 100, integrated in R^2 by DOP853 at rtol 1e-12
 BEST = {
@@ -36,7 +36,7 @@ def network(**given):
 
 
 def equal_segments(last, number):
-    return Control(tuple(np.linspace(0.0, last, number + 1)))
+    return Segments(tuple(np.linspace(0.0, last, number + 1)))
 
 
 @pytest.mark.parametrize(("rule", "R", "flip"), BEST)
@@ -61,7 +61,7 @@ def test_no_rate_of_a_rule_beats_the_bayes_rule_at_any_time():
 
 
 def test_the_gradient_finds_the_best_staircase_of_rates_of_a_perceptron():
-    problem = of_student(student(), equal_segments(20.0, 20))._replace(step=0.05)
+    problem = problem_of(student(), equal_segments(20.0, 20))._replace(step=0.05)
     found = minimum(problem)
     exact = best_rates(student(), np.array([20.0])).theta[0] / np.pi
     assert np.exp(found.cost) == pytest.approx(0.05508181, abs=2e-8)
@@ -74,13 +74,13 @@ def test_the_gradient_finds_the_best_staircase_of_rates_of_a_perceptron():
 @pytest.mark.parametrize(
     "problem",
     [
-        of_student(student(), Control((0.0, 1.0, 4.0), points=2)),
-        of_network(network(M=1, K=1, noise=0.1), Control((0.0, 3.0, 4.0))),
+        problem_of(student(), Segments((0.0, 1.0, 4.0), points=2)),
+        problem_of(network(M=1, K=1, noise=0.1), Segments((0.0, 3.0, 4.0))),
     ],
     ids=["perceptron", "network"],
 )
 def test_gradients_agree_with_central_differences(problem):
-    values = np.linspace(1.0, 1.5, problem.control.size)
+    values = np.linspace(1.0, 1.5, problem.segments.size)
     gradient = value_and_gradient(problem, values)[1]
     differences = [_difference(lambda at: value_and_gradient(problem, at)[0], values, i) for i in range(values.size)]
     assert np.linalg.norm(gradient - differences) < 1e-7 * np.linalg.norm(gradient)
@@ -94,7 +94,7 @@ def _difference(cost, values, i, h=1e-3):
 
 def test_the_derivative_by_a_switching_time_is_the_jump_of_the_hamiltonian():
     def along(switch):
-        problem = of_network(network(M=1, K=1), Control((0.0, switch, 6.0)))
+        problem = problem_of(network(M=1, K=1), Segments((0.0, switch, 6.0)))
         return path(problem._replace(step=max(switch, 6 - switch) / 60), np.array([0.8, 1.6]))  # one program for all
 
     at = along(3.0)
@@ -110,7 +110,7 @@ def test_the_derivative_by_a_switching_time_is_the_jump_of_the_hamiltonian():
 
 @pytest.mark.slow
 def test_the_best_rate_of_two_erf_units_is_the_optimum_found_elsewhere_from_every_start():
-    found = minimum(of_network(network(), equal_segments(100.0, 20)), bounds=(1e-3, 10.0))
+    found = minimum(problem_of(network(), equal_segments(100.0, 20)), bounds=(1e-3, 10.0))
     assert len(found.minima) == 1
     assert found.cost == pytest.approx(-10.1091976, abs=1e-7)
     assert found.gain == pytest.approx(9.7924367e-5 / 4.0703456e-5, rel=1e-6)
@@ -119,7 +119,7 @@ def test_the_best_rate_of_two_erf_units_is_the_optimum_found_elsewhere_from_ever
 
 @pytest.mark.slow
 def test_along_a_smooth_optimum_the_hamiltonian_is_constant_and_the_error_that_of_the_closed_form():
-    problem = of_student(student(), Control((0.0, 20.0), points=9))._replace(step=0.05)
+    problem = problem_of(student(), Segments((0.0, 20.0), points=9))._replace(step=0.05)
     found = minimum(problem)
     exact = best_rates(student(), np.array([20.0])).theta[0] / np.pi
     assert exact < np.exp(found.cost) < 1.0002 * exact

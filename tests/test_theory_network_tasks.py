@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
 
 import theory
 from statmech import NetworkTasks
+from statmech.controls import Control, Segments
+from statmech.protocols import BestShare
 from statmech.scenarios.network_matrices import Units
 from theory.networks import equations as one_task
 from theory.networks import tasks
@@ -152,10 +156,8 @@ def test_batches_are_single_examples_of_smaller_rates():
     np.testing.assert_allclose(rates_of(batches, [0.7, 0.3]), 8 * rates_of(single, [0.7, 0.3]), rtol=1e-12)
     times = [2, 5, 10, 20]
     cell = cell_of(batch=10, eta=2, eta_v=2, noise=0.5, decay=0, teacher={"w": 1})
-    pieces = cell.pieces._replace(shares=np.array([[0.7, 0.3]]))
-    setting, start = tasks.setting_of([cell]), tasks.packed(cell.units)[:, None]
-    rows, _ = tasks.solve_tasks(tasks.equations_of(cell), setting, start, [pieces], times)
-    R, Q, v = (np.moveaxis(part, -1, 0) for part in tasks.unpacked(tasks.equations_of(cell), rows[..., 0].T))
+    share = Control(Segments((0.0, np.inf)), (0.7,))
+    [(R, Q, v)] = tasks.solve_cells([replace(cell, protocol=BestShare(share=share))], times)
     error = [one_task.generalization_error(cell.activation, cell.T, cell.w[k], R, Q, v[:, k]) for k in (0, 1)]
     np.testing.assert_allclose(np.stack(error, axis=-1), BATCHES, atol=5.1e-7)
 

@@ -24,7 +24,7 @@ from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.protocols import Pieces
 from statmech.scenarios.network_tasks import NetworkTaskCell
-from statmech.schedules import CONSTANT, Changes
+from statmech.schedules import Changes
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class TaskNetworks(Networks):
         heads = jnp.split(carry, carry.shape[self.units] // h.shape[self.units], axis=self.units)
         own = len(heads) > 1
         w = _chosen([self.each(row, y) for row in self.w], drawn)
-        f, gain = self.descent(_chosen(heads, drawn) if own else carry, w, y, h, (active, noise))
+        f, gain = self.descent(_chosen(heads, drawn) if own else carry, w, y, h, (active, noise), now)
         gain = jnp.concatenate([here * gain for here in drawn], axis=self.units) if own else gain
         return f, (carry + gain).astype(h.dtype)
 
@@ -67,7 +67,7 @@ def _chosen(values: Sequence[Array], drawn: Sequence[Array]) -> Array:
 def task(cell: NetworkTaskCell, dtype: str) -> Task:
     """The task of an engine: a network of several tasks in the order of its protocol."""
     alone = networks.task(cell, dtype)
-    changes: Changes = stacked([Changes(0.0, cell.decay, CONSTANT)])
+    changes: Changes = stacked([cell.changing])
     return replace(
         alone,
         learner=Family(TaskNetworks, alone.learner.fixed),

@@ -30,7 +30,6 @@ from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import rows_of
-from statmech.schedules import CONSTANT, Changes
 
 
 @dataclass(frozen=True)
@@ -97,11 +96,11 @@ class Networks(Learner):
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array | None], now: Course | None
     ) -> tuple[Array, Array]:
         """The students' f and their new second layer."""
-        f, gain = self.descent(carry, self.each(self.w, y), y, h, example)
+        f, gain = self.descent(carry, self.each(self.w, y), y, h, example, now)
         return f, (carry + gain).astype(h.dtype)  # an activation may compute in float64
 
     def descent(
-        self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, Array | None]
+        self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, Array | None], now: Course | None
     ) -> tuple[Array, Array]:
         """The students' f and the gain of their second layer, for one example.
 
@@ -112,12 +111,17 @@ class Networks(Learner):
         y, h
             Fields of teacher and students.
         example
-            Whether there is a step, and its noise.
+            Whether there is a step, and its noise, of standard deviation 1 if that changes with time.
+        now
+            The course of this step, if there is one.
         """
         g, derivative = self.activation.both(h)
         active, noise = example
+        if now and noise is not None and now.noise is not None:
+            noise = now.noise * noise
         error = jnp.where(active, self.label(w, y, noise) - self.sum(self.each(self.copies, h) * v * g), 0.0)
-        return (self.eta * (v * error) * derivative).astype(h.dtype), self.eta_v / self.N * (g * error)
+        f = (now.eta if now else self.eta) * (v * error) * derivative
+        return f.astype(h.dtype), self.eta_v / self.N * (g * error)
 
     def label(self, w: Array, y: Array, noise: Array | None) -> Array:
         """The output, with noise, of a teacher of weights w, from its fields."""
@@ -144,7 +148,7 @@ def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> T
         "family": family_of(cell.activation),
         "of_teacher": family_of(cell.teacher_activation),
         "sign": cell.sign,
-        "noisy": cell.noise > 0,
+        "noisy": cell.noise > 0 or "noise" in dict(cell.controls),
     }
     common = {"rows": rows_of(cell.T)[None], "w": cell.w[None], "copies": np.bincount(group)[None]}
     cells = [cell, *others]
@@ -160,14 +164,15 @@ def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> T
         scale=float(np.sqrt(cell.units.Q[0, 0])),
         kept=v.astype(dtype),
         inputs=cell.inputs,
-        changes=stacked(Changes(0.0, each.decay, CONSTANT) for each in cells) if cell.decay > 0 else None,
+        changes=stacked(each.changing for each in cells) if cell.decay > 0 or cell.controls else None,
     )
 
 
 def _numbers(cell: NetworkCell) -> dict[str, Any]:
     """The numbers in which cells of one program may differ."""
     parameters = {"parameters": reals_of(cell.activation), "teacher_parameters": reals_of(cell.teacher_activation)}
-    return {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": cell.noise, **parameters}
+    sigma = 1.0 if "noise" in dict(cell.controls) else cell.noise
+    return {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": sigma, **parameters}
 
 
 def distinct(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:

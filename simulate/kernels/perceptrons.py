@@ -79,6 +79,28 @@ class Perceptrons(Learner):
 
 
 @dataclass(frozen=True)
+class OfChangingLabels(Perceptrons):
+    """Students of one rule, whose labels are flipped with a probability that changes with time."""
+
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
+        """The uniforms that decide on flips."""
+        return uniforms
+
+    def examples(self, noise: Array, active: Array) -> Any:
+        """Whether there is a step, and its uniform."""
+        return active.reshape(-1, *[1] * (noise.ndim - 1)), noise
+
+    def step(
+        self, carry: Array, y: Array, h: Array, norm: Array, example: Any, now: Course | None
+    ) -> tuple[Array, Array]:
+        """The modulations f and the students' new squared lengths."""
+        assert now is not None
+        active, uniform = example
+        right = jnp.where(active, jnp.where(uniform < now.noise, -1.0, 1.0), 0.0).astype(h.dtype)
+        return super().step(carry, y, h, norm, right, now)
+
+
+@dataclass(frozen=True)
 class OfRows(Perceptrons):
     """Students of one rule, whose examples have labels of their own: rows of a table, times their labels."""
 
@@ -128,8 +150,9 @@ def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Tas
     family, cells = family_of(cell.rule), [cell, *others]
     with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
         parameters = {name: np.array([getattr(each.rule, name) for each in cells], dtype) for name in family.reals}
+    kind = OfChangingLabels if "flip" in dict(cell.controls) else Perceptrons
     return Task(
-        learner=Family(Perceptrons, (("family", family),)),
+        learner=Family(kind, (("family", family),)),
         parameters={"parameters": parameters, "flip": np.array([each.flip for each in cells], np.float32)},
         K=cell.K,
         M=1,
@@ -138,7 +161,7 @@ def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Tas
         coordinates=cell.coordinates,
         scale=1.0,
         kept=(),
-        changes=stacked(each.changing for each in cells) if cell.changes else None,
+        changes=stacked(each.changing for each in cells) if cell.varies else None,
         drifting=cell.drift > 0,
         inputs=cell.inputs,
     )

@@ -121,6 +121,10 @@ class Batches(units.Simulator, Generic[C]):
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[Unit[C]]:
         """The cells, alone or many together, their seeds in batches, or in parts of batches."""
+        if "control" in self.scenario.theory_only:
+            from theory.control.best_controls import with_best  # here: few runs search an optimum
+
+            cells = [cell for cell, _ in with_best(cells, self.scenario.t[-1])]
         for some, width, beside in self._together(cells):
             size = self.engine(some[0]).batch(self.students(some[0]))
             for first in range(seeds.start, seeds.stop, width):

@@ -69,8 +69,9 @@ class Simulator(Batches[NetworkCell]):
         return [sentence for sentence, holds in found.items() if holds]
 
     def program(self, cell: NetworkCell) -> Hashable:
-        """The activation's family, sizes and what changes: the teacher and the start are those of all."""
-        if not own_to_statmech(cell.activation):
+        """The activation's family, sizes and what changes: the teacher and the start are those of all. None with
+        functions of time."""
+        if not own_to_statmech(cell.activation) or cell.controls:
             return None
         return family_of(cell.activation), cell.K, cell.M, cell.N, cell.noise > 0, cell.decay > 0
 

@@ -54,8 +54,9 @@ class Simulator(Batches[OnlineCell]):
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
     def program(self, cell: OnlineCell) -> Hashable:
-        """The rule's family, sizes and what changes; None with a schedule, whose rates round otherwise in lanes."""
-        if not own_to_statmech(cell.rule) or cell.schedule is not None:
+        """The rule's family, sizes and what changes; None with a schedule, whose rates round otherwise in lanes, and
+        with functions of time."""
+        if not own_to_statmech(cell.rule) or cell.schedule is not None or cell.controls:
             return None
         return family_of(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.changes)
 

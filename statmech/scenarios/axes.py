@@ -18,6 +18,7 @@ from statmech.errors import quoted
 # what a key may be given as, for editors and type checkers
 Spaced = Mapping[str, Sequence[float]]
 Numbers = float | Sequence[float] | np.ndarray | Spaced
+OverTime = Numbers | str | Mapping[str, Any] | Sequence[Any]  # of keys that may be functions of time
 Wholes = int | Sequence[int] | np.ndarray | Spaced
 Names = str | Sequence[str]
 
@@ -123,11 +124,16 @@ class ReadAs:
         return handler.generate_schema(self.kind)
 
 
-def axis_of(value_type: Any, schema: dict[str, Any] | None = None, spaced: bool = True) -> ReadAs:
+def axis_of(
+    value_type: Any,
+    schema: dict[str, Any] | None = None,
+    spaced: bool = True,
+    is_value: Callable[[Any], bool] = lambda _: False,
+) -> ReadAs:
     """A reader of a config key that takes a value of `value_type` or an axis of such values.
 
     `schema` is the JSON Schema of one value, by default what pydantic makes of the type; `spaced` says whether
-    `{linspace: ...}` and the like may stand for the values.
+    `{linspace: ...}` and the like may stand for the values, and `is_value` which sections are one value instead.
 
     >>> from statmech.scenarios.keys import Number
     >>> axis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)])]
@@ -136,5 +142,5 @@ def axis_of(value_type: Any, schema: dict[str, Any] | None = None, spaced: bool 
     """
     schema = TypeAdapter(value_type).json_schema() if schema is None else schema
     many = Annotated[tuple[value_type, ...], Field(min_length=1)]
-    read = BeforeValidator(expand if spaced else lambda given: given)
+    read = BeforeValidator(lambda given: expand(given) if spaced and not is_value(given) else given)
     return ReadAs(Annotated[one_or_many(value_type, many), read, WithJsonSchema(axis_schema(schema, spaced))])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from statmech.controls import written_control
 from statmech.errors import ScenarioError
 from statmech.runtime import own_code
 from statmech.scenarios.all_problems import all_problems
@@ -87,4 +88,4 @@ def check_type(scenario: object) -> None:
 
 
 def _jsonable(value: Any) -> Any:
-    return list(value) if is_axis(value) else value
+    return [*map(written_control, value)] if is_axis(value) else written_control(value)

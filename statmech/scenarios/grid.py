@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from statmech.controls import at_start
 from statmech.errors import ScenarioError, not_known
 from statmech.parameters import parameters_of
 from statmech.scenarios.axes import expand, is_axis, points
@@ -88,7 +89,8 @@ class Grid(Kind):
         choice = choice or self.CHOICE
         kind = self.choices()[choice][values[choice]]
         # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
-        return kind(**{name: key.read(values[name]) for name, key in parameters_of(kind).items() if name in values})
+        known = {name: key for name, key in parameters_of(kind).items() if name in values}
+        return kind(**{name: key.read(at_start(values[name], key.default)) for name, key in known.items()})
 
 
 def unzip(given: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:

@@ -13,6 +13,7 @@ from statmech.errors import not_known, quoted
 from statmech.parameters import BOUNDS, SCHEMAS, Key
 from statmech.parameters import parameter as parameter  # so that all that keys are made of is found here
 from statmech.scenarios.axes import Numbers, ReadAs, Wholes, axis_of, listed
+from statmech.scenarios.controlled_keys import over_time
 
 MAX_N = 10**15  # larger values are typing errors
 PARAMETERS = "parameters"  # stands for the parameters among the axes of a scenario
@@ -36,6 +37,7 @@ FlipAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ]
 NonnegativeAxis = Annotated[Numbers, axis_of(Nonnegative, {"type": "number", "minimum": 0})]
+OVER_TIME: TypeAdapter[Any] = TypeAdapter(Annotated[Any, over_time(Number, {}, optimal=True)])
 PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the type of a parameter; whole numbers stand as floats here
     type_: TypeAdapter(Annotated[Any, axis_of(value, {}, spaced=value is Number)])
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))

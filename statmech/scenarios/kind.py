@@ -22,6 +22,9 @@ class Kind:
     AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions: a parameter
     # that is named here has its own place among them, and is always stated, if only with its default
 
+    OPTIMAL: ClassVar[tuple[str, ...]] = ()  # keys that may be wanted at their optimum, as functions of time
+    STEPPED: ClassVar[tuple[str, ...]] = ()  # further keys that may be functions of time
+
     @classmethod
     def choices(cls) -> dict[str, Mapping[str, type]]:
         """The keys that name classes, each with these."""

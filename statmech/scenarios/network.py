@@ -17,27 +17,38 @@ e^2\rangle/2` without the noise. Nothing is divided by K.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, field_validator
 
 from statmech.activations import ACTIVATIONS, Activation, Linear
+from statmech.controls import Control, Optimal, at_start, edges_of, is_over_time, written_control
 from statmech.errors import Problem
 from statmech.inputs import Anisotropic, Gaussian, Inputs, PowerLaw, Spectrum, label_of, written
 from statmech.modes import group_sizes
 from statmech.parameters import Key, family_of, parameters_of, shown
-from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
+from statmech.scenarios.axes import Names, OverTime, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
+from statmech.scenarios.controlled_keys import (
+    BEST,
+    SEARCH,
+    SEARCHES,
+    control_problems,
+    controls_in,
+    over_time,
+    wants_optimum,
+)
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.groups import groups_of
 from statmech.scenarios.inputs_key import LawAxis, inputs_key, law_problems, pairs, unsuited_problems
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
+    Nonnegative,
     NonnegativeAxis,
     Number,
     Times,
@@ -50,6 +61,7 @@ from statmech.scenarios.network_matrices import NetworkStart, TeacherSection, Un
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.step_sizes import rate_problems, steps_problems
 from statmech.scenarios.variables import Variable
+from statmech.schedules import CONSTANT, Changes
 
 MAX_UNITS = 64
 OF_TEACHER = {name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS}
@@ -62,7 +74,11 @@ UnitsAxis = Annotated[
     Wholes,
     axis_of(Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}),
 ]
-EtaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
+EtaOverTime = Annotated[
+    OverTime,
+    over_time(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0}, optimal=True),
+]
+NoiseOverTime = Annotated[OverTime, over_time(Nonnegative, {"type": "number", "minimum": 0}, optimal=False)]
 
 SYMMETRIC = (
     "the start is symmetric: in a run fluctuations of order 1/sqrt(N) end the plateau, and units specialise; the "
@@ -105,6 +121,8 @@ class Network(AbstractScenario):
 
     CHOICE: ClassVar = "network"
     KINDS: ClassVar = ACTIVATIONS
+    OPTIMAL: ClassVar = ("eta",)
+    STEPPED: ClassVar = ("noise",)
     together: ClassVar = 64
     AXES: ClassVar[tuple[str, ...]] = ("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", PARAMETERS)
     OMITTED: ClassVar = {"inputs": Gaussian()}
@@ -118,6 +136,7 @@ class Network(AbstractScenario):
         "other_teacher_unit": Key("other_teacher_unit", "another teacher unit, or the same", int),
         "teacher_T": Key("teacher_T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
         "w": Key("w", "weight of a teacher unit in the output", symbol="$w$"),
+        **SEARCH,
     }
     FORMER: ClassVar = {
         "sigma": "noise",
@@ -164,11 +183,11 @@ class Network(AbstractScenario):
     K: UnitsAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     inputs: LawAxis = inputs_key()
-    eta: EtaAxis = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")
+    eta: EtaOverTime = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")
     eta_v: NonnegativeAxis = config_key(
         0.0, description="learning rate of the second layer; 0 keeps it fixed", symbol=r"$\eta_v$"
     )
-    noise: NonnegativeAxis = config_key(
+    noise: NoiseOverTime = config_key(
         0.0, description="standard deviation of the noise, on the teacher's output", symbol=r"$\sigma$"
     )
     decay: NonnegativeAxis = config_key(
@@ -207,6 +226,24 @@ class Network(AbstractScenario):
         yield from (found := list(self._matrix_problems()))
         if self.teacher.output == "sign" and not found:
             yield from self._label_problems()
+        yield from self._control_problems(found)
+
+    def _control_problems(self, found: list[Problem]) -> Iterator[Problem]:
+        """Functions of time that networks cannot follow here."""
+        yield from control_problems(self._controlled, self.t[-1])
+        names = [name for name, value in self._controlled.items() if any(map(is_over_time, points(value)))]
+        if names and any(law != Gaussian() for law in points(self.inputs)):
+            yield (names[0],), "changes with time for gaussian inputs of equal variance only"
+        if not found and wants_optimum(self._controlled):
+            if self.unsolved:
+                yield ("eta",), f"has no optimum without equations: {self.unsolved}"
+            elif self.symmetric or self.identical:
+                yield ("start",), "the best learning rate needs students that start unequal: these stay on the plateau"
+
+    @property
+    def _controlled(self) -> dict[str, Any]:
+        """The keys that may be functions of time, with their values."""
+        return {name: self.axis_values()[name] for name in (*self.OPTIMAL, *self.STEPPED)}
 
     def _size_problems(self) -> Iterator[Problem]:
         for values, _ in self.grid():
@@ -265,6 +302,10 @@ class Network(AbstractScenario):
         return VARIABLES | ({"label_error": LABEL_ERROR} if self.teacher.output == "sign" else {})
 
     @property
+    def theory_only(self) -> dict[str, Variable]:
+        return BEST if wants_optimum(self._controlled) else {}
+
+    @property
     def unsolved(self) -> str:
         """The reason of the first parameter combination, if none has equations."""
         reasons = [cell.unsolved for cell in self.cells()]
@@ -311,7 +352,8 @@ class Network(AbstractScenario):
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students, teachers = (np.arange(1, max(points(number)) + 1) for number in (self.K, self.M))
         units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
-        return {"t": np.asarray(self.t), **units}
+        searches = {"search": np.arange(1, SEARCHES + 1)} if self.theory_only else {}
+        return {"t": np.asarray(self.t), **units, **searches}
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
@@ -341,7 +383,7 @@ class Network(AbstractScenario):
         """The engine's, for each activation and number of units (and N, if it has weight vectors)."""
         sign = self.teacher.output == "sign"
         return {
-            (family_of(cell.activation), cell.K, cell.M, sign, cell.noise > 0, cell.decay > 0)
+            (family_of(cell.activation), cell.K, cell.M, sign, cell.noise > 0, cell.decay > 0, *dict(cell.controls))
             + ((cell.N, cell.inputs) if self.direct(cell) else (cell.groups,))
             for cell in self.cells()
         }
@@ -357,7 +399,8 @@ class Network(AbstractScenario):
             name=values["network"],
             activation=activation,
             teacher_activation=teacher_units,
-            **{name: values[name] for name in NUMBERS},
+            **{name: at_start(values[name]) for name in NUMBERS},
+            controls=controls_in(values),
             inputs=values.get("inputs", Gaussian()),
             teacher=self.teacher,
             start=self.start_of(values["K"], values["M"]),
@@ -383,6 +426,23 @@ class NetworkCell(Cell):
     teacher: TeacherSection
     start: NetworkStart
     index: tuple[int, ...]
+    controls: tuple[tuple[str, Control | Optimal], ...] = field(default=(), kw_only=True)  # functions of time
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The times at which a function of time jumps; empty without one."""
+        return edges_of(control for _, control in self.controls)
+
+    def after(self, t: float) -> Self:
+        """The cell from one of the `edges` up to the next."""
+        now = {name: control.after(t) for name, control in self.controls if isinstance(control, Control)}
+        return replace(self, **now, controls=()) if now else self
+
+    @property
+    def changing(self) -> Changes:
+        """All that may change with time."""
+        of_time = {name: control.polynomials for name, control in self.controls if isinstance(control, Control)}
+        return Changes(0.0, self.decay, of_time.get("eta", CONSTANT), noise=of_time.get("noise"))
 
     @property
     def T(self) -> np.ndarray:
@@ -467,7 +527,7 @@ class NetworkCell(Cell):
     @property
     def described(self) -> str:
         """Its activation and numbers, for messages."""
-        values = {**{name: getattr(self, name) for name in NUMBERS}, **self.parameters}
+        values = {**{name: getattr(self, name) for name in NUMBERS}, **self.parameters, **dict(self.controls)}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in values.items())})"
 
     @property
@@ -486,6 +546,7 @@ class NetworkCell(Cell):
             "drawn": self.drawn,
             "output": self.teacher.output,
         }
+        identity |= {name: written_control(control) for name, control in self.controls}
         if self.teacher.network:
             identity["teacher"] = self.teacher.network
         if not isinstance(self.inputs, Gaussian):

@@ -17,11 +17,13 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from statmech.activations import ACTIVATIONS, Linear
+from statmech.controls import at_start
 from statmech.errors import Problem
 from statmech.inputs import Gaussian
 from statmech.parameters import Key, shown
-from statmech.protocols import Blocked, Pieces, Protocol, Replay, protocol_from, written_protocol
+from statmech.protocols import WORDS, BestShare, Blocked, Pieces, Protocol, Replay, protocol_from, written_protocol
 from statmech.scenarios.axes import Numbers, Wholes, axis_of, points
+from statmech.scenarios.controlled_keys import BEST, SEARCHES, controls_in, wants_optimum
 from statmech.scenarios.keys import PARAMETERS, Nonnegative, Number, Whole, config_key, word_or_section
 from statmech.scenarios.network import NUMBERS, VARIABLES, Network, NetworkCell, UnitsAxis
 from statmech.scenarios.network_matrices import Units, one_value
@@ -48,7 +50,7 @@ ProtocolAxis = Annotated[
     Any,
     axis_of(
         Annotated[Any, AfterValidator(protocol_from), PlainSerializer(written_protocol)],
-        {"anyOf": [{"enum": ["blocked", "interleaved"]}, SHARE]},
+        {"anyOf": [{"enum": [*WORDS]}, SHARE]},
         spaced=False,
     ),
 ]
@@ -83,7 +85,7 @@ class NetworkTasks(Network):
     CITES: ClassVar = (*Network.CITES, "lee2021")
     TITLE: ClassVar = "networks of several tasks"
     COORDINATES: ClassVar = {
-        **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit")},
+        **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit", "search")},
         "task": Key("task", "task", int),
         "examples_seen": Key("examples_seen", "examples seen per input dimension: batch t", symbol="$bt$"),
     }
@@ -103,7 +105,8 @@ class NetworkTasks(Network):
     protocol: ProtocolAxis = Field(
         default=Blocked(),
         description="order of the tasks: blocked (the first up to the switch, then the second), interleaved (equal "
-        "shares), {replay: fraction of the first after the switch} or {blocks: [times at which tasks begin in turn]}",
+        "shares), {replay: fraction of the first after the switch}, {blocks: [times at which tasks begin in turn]} or "
+        "optimal (the share of the first of two)",
         json_schema_extra={"default": "blocked"},
     )
     switch: Annotated[Nonnegative, Field(gt=0)] | None = Field(
@@ -122,7 +125,10 @@ class NetworkTasks(Network):
         yield from self._size_problems()
         yield from self._task_problems()
         yield from self._input_problems()
-        yield from self._matrix_problems()
+        yield from (found := list(self._matrix_problems()))
+        yield from self._control_problems(found)
+        if "protocol" in self._wanted and "eta" in self._wanted:
+            yield ("protocol",), "one key at a time can be optimal, here eta and protocol"
 
     def _size_problems(self) -> Iterator[Problem]:
         yield from (found := list(super()._size_problems()))
@@ -140,8 +146,8 @@ class NetworkTasks(Network):
             if sentence := protocol.problem(self.tasks, self.switch, self.t[-1]):
                 yield ("switch",) if sentence.startswith("switch") else ("protocol",), sentence
                 break
-        if self.switch is not None and not any(isinstance(protocol, Replay) for protocol in protocols):
-            yield ("switch",), "is the time of the protocols blocked and replay: leave it out"
+        if self.switch is not None and not any(isinstance(protocol, Replay | BestShare) for protocol in protocols):
+            yield ("switch",), "is the time of the protocols blocked, replay and optimal: leave it out"
         lowest = min(points(self.overlap))
         if (self.tasks - 1) * lowest < -1:
             least = f"at least -1/{self.tasks - 1}"
@@ -193,11 +199,22 @@ class NetworkTasks(Network):
         }
 
     @property
+    def theory_only(self) -> dict[str, Variable]:
+        return BEST if self._wanted else {}
+
+    @property
+    def _wanted(self) -> list[str]:
+        """The keys that are wanted at their optimum."""
+        share = any(isinstance(protocol, BestShare) for protocol in points(self.protocol))
+        return [*(["eta"] if wants_optimum(self._controlled) else []), *(["protocol"] if share else [])]
+
+    @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students, units = np.arange(1, max(points(self.K)) + 1), np.arange(1, self.tasks * max(points(self.M)) + 1)
         tasks = np.arange(1, self.tasks + 1)
-        return {"t": np.asarray(self.t), "task": tasks, "student": students, "other": students, "teacher_unit": units}
+        found = {"t": np.asarray(self.t), "task": tasks, "student": students, "other": students, "teacher_unit": units}
+        return found | ({"search": np.arange(1, SEARCHES + 1)} if self.theory_only else {})
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
@@ -225,7 +242,8 @@ class NetworkTasks(Network):
             name=values["network"],
             activation=activation,
             teacher_activation=teacher_units,
-            **{name: values[name] for name in (*NUMBERS, "batch", "overlap")} | {"M": M * self.tasks},
+            **{name: at_start(values[name]) for name in (*NUMBERS, "batch", "overlap")} | {"M": M * self.tasks},
+            controls=controls_in(values),
             inputs=Gaussian(),
             teacher=self.teacher,
             start=DRAWN if start == "drawn" else start,
@@ -276,6 +294,16 @@ class NetworkTaskCell(NetworkCell):
         return self.start.of(self.K, self.T, self.heads)
 
     @property
+    def edges(self) -> tuple[float, ...]:
+        """The times at which the protocol or a function of time jumps."""
+        return tuple(sorted({*map(float, self.pieces.starts), *super().edges}))
+
+    @property
+    def wants_share(self) -> bool:
+        """True if the shares of the tasks are wanted at their optimum, and not known yet."""
+        return isinstance(self.protocol, BestShare) and self.protocol.share is None
+
+    @property
     def pieces(self) -> Pieces:
         """The pieces of the protocol."""
         return self.protocol.pieces(self.tasks, self.switch)
@@ -302,5 +330,7 @@ class NetworkTaskCell(NetworkCell):
     @property
     def identity(self) -> dict[str, Any]:
         """The values that name this cell."""
-        pieces = {name: part.tolist() for name, part in self.pieces._asdict().items()}
+        protocol = replace(self.protocol, share=None) if isinstance(self.protocol, BestShare) else self.protocol
+        pieces = {name: part.tolist() for name, part in protocol.pieces(self.tasks, self.switch)._asdict().items()}
+        pieces |= {"protocol": str(protocol)} if isinstance(protocol, BestShare) else {}
         return super().identity | {"tasks": self.tasks, "batch": self.batch, **pieces}

@@ -15,14 +15,24 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, StrictBool
 
+from statmech.controls import Control, Optimal, at_start, edges_of, is_over_time, written_control
 from statmech.errors import Problem
 from statmech.inputs import Gaussian, Inputs, label_of, written
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
-from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
+from statmech.scenarios.axes import Names, Numbers, OverTime, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, words_of
+from statmech.scenarios.controlled_keys import (
+    BEST,
+    SEARCH,
+    SEARCHES,
+    control_problems,
+    controls_in,
+    over_time,
+    wants_optimum,
+)
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.groups import groups_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
@@ -37,8 +47,8 @@ from statmech.scenarios.inputs_key import (
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
-    FlipAxis,
     NonnegativeAxis,
+    Number,
     Times,
     Whole,
     config_key,
@@ -57,6 +67,10 @@ SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest nor
 
 StudentsAxis = Annotated[
     Wholes, axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
+]
+FlipOverTime = Annotated[
+    OverTime,
+    over_time(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5}, optimal=False),
 ]
 DECAY = config_key(
     0.0,
@@ -153,6 +167,8 @@ class Scenario(AbstractScenario):
     CHOICE: ClassVar = "rule"
     together: ClassVar = 64  # a multiple of every engine's batch
     KINDS: ClassVar = RULES
+    OPTIMAL: ClassVar = ("eta",)
+    STEPPED: ClassVar = ("flip",)
     AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *UNCHANGED)
     OMITTED: ClassVar = {**UNCHANGED, "corrections": False}
     TITLE: ClassVar = "online ensemble"
@@ -163,6 +179,7 @@ class Scenario(AbstractScenario):
         "student": Key("student", "student, one of the ensemble", int),
         "row": Key("row", "vector of the Gram matrix, 0 the teacher and k the k-th student", int),
         "column": Key("column", "other vector of the Gram matrix, 0 the teacher and k the k-th student", int),
+        **SEARCH,
     }
     PAGE: ClassVar = Page(
         along="t",
@@ -193,7 +210,7 @@ class Scenario(AbstractScenario):
     K: StudentsAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     inputs: LawAxis = inputs_key()
-    flip: FlipAxis = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
+    flip: FlipOverTime = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
     drift: NonnegativeAxis = config_key(
         0.0,
         description="rate of the teacher's random walk: a step turns it by an angle of cosine 1 - drift/N",
@@ -214,7 +231,7 @@ class Scenario(AbstractScenario):
     )
 
     if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
-        eta: InitVar[Numbers] = 1.0
+        eta: InitVar[OverTime] = 1.0
         assumed_flip: InitVar[Numbers] = 0.0
         margin: InitVar[Numbers] = 0.0
 
@@ -222,8 +239,26 @@ class Scenario(AbstractScenario):
         yield from self._size_problems()
         yield from self._start_problems()
         yield from annealing_problems(self.schedule, self.annealing)
+        yield from self._control_problems()
         if self.corrections:
             yield from self._correction_problems()
+
+    def _control_problems(self) -> Iterator[Problem]:
+        """Functions of time that the students cannot follow here."""
+        axes = {name: value for name, value in self.axis_values().items() if name in (*self.OPTIMAL, *self.STEPPED)}
+        controlled = [name for name, value in axes.items() if any(map(is_over_time, points(value)))]
+        if not controlled:
+            return
+        yield from control_problems(axes, self.t[-1])
+        [name, *_] = controlled
+        if self.schedule is not None and "eta" in controlled:
+            yield ("schedule",), "the learning rate is a function of time already, eta: leave out one of them"
+        if any(not isinstance(law, Gaussian) for law in points(self.inputs)):
+            yield (name,), "changes with time for gaussian inputs of equal variance only"
+        if self.corrections and (wants_optimum(axes) or max(points(self.K)) > 1):
+            yield ("corrections",), f"are those of one student, K = 1, where {name} is given as a function of time"
+        if wants_optimum(axes) and not self.exchangeable:
+            yield ("start",), "an optimal learning rate is that of students who start alike"
 
     def _size_problems(self) -> Iterator[Problem]:
         for K, N in self.pairs("K", "N"):
@@ -290,6 +325,7 @@ class Scenario(AbstractScenario):
     @property
     def theory_only(self) -> dict[str, Variable]:
         found = self.corrected if self.corrections else {}
+        found = found | (BEST if wants_optimum({"eta": self.parameters.get("eta")}) else {})
         if any(law.structured for law in points(self.inputs)):
             found = found | {name: it for name, it in OF_FIELDS.items() if name not in self.variables}
         return found if self.exchangeable else {**found, "eps_g_majority_vote_error": VOTE_ERROR}
@@ -344,7 +380,7 @@ class Scenario(AbstractScenario):
         found: set[Any] = set()
         for cell in self.cells():
             direct = self.engine == "vectors" or not (isinstance(cell.inputs, Gaussian) or cell.groups)
-            changing = bool(cell.changes) and cell.annealing
+            changing = cell.varies and (cell.annealing, *dict(cell.controls))
             drawn = (cell.N, cell.inputs) if direct else (cell.groups,)
             found.add((family_of(cell.rule), cell.K, changing, cell.drift > 0, *drawn))
             if not self.unsolved and cell.inputs.isotropic:
@@ -361,6 +397,8 @@ class Scenario(AbstractScenario):
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students = max(points(self.K))
         found = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
+        if "control" in self.theory_only:
+            found["search"] = np.arange(1, SEARCHES + 1)
         return found | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineCell:
@@ -370,8 +408,9 @@ class Scenario(AbstractScenario):
             K=values["K"],
             N=values["N"],
             inputs=values["inputs"],
-            flip=values["flip"],
+            flip=at_start(values["flip"]),
             **{name: values[name] for name in UNCHANGED if name in values},
+            controls=controls_in(values),
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
         )
@@ -402,6 +441,7 @@ class OnlineCell(Cell):
     decay: float = 0.0
     schedule: float | None = None  # its t0; None: a constant learning rate
     annealing: str = "hyperbolic"
+    controls: tuple[tuple[str, Control | Optimal], ...] = ()  # its keys that are functions of time
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -411,7 +451,7 @@ class OnlineCell(Cell):
     @property
     def described(self) -> str:
         """Its rule with all parameters, for messages."""
-        parameters = {**self.parameters, "flip": self.flip, **self.changes}
+        parameters = {**self.parameters, "flip": self.flip, **self.changes, **dict(self.controls)}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
 
     @property
@@ -425,10 +465,28 @@ class OnlineCell(Cell):
         return {name: getattr(self, name) for name, default in UNCHANGED.items() if getattr(self, name) != default}
 
     @property
+    def varies(self) -> bool:
+        """True if anything but the weights changes with time, or the weights decay."""
+        return bool(self.changes or self.controls)
+
+    @property
     def changing(self) -> Changes:
         """The numbers of all that may change; a constant learning rate has an infinite t0."""
         t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, SHORTEST))
-        return Changes(np.float64(self.drift), np.float64(self.decay), SCHEDULES[self.annealing](t0))
+        of_time = {name: control.polynomials for name, control in self.controls if isinstance(control, Control)}
+        schedule = of_time.get("eta", SCHEDULES[self.annealing](t0))
+        return Changes(np.float64(self.drift), np.float64(self.decay), schedule, noise=of_time.get("flip"))
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The times at which a function of time begins another segment; empty without one."""
+        return edges_of(control for _, control in self.controls)
+
+    def after(self, t: float) -> OnlineCell:
+        """The cell from one of the `edges` up to the next, in the time from there on."""
+        now = {name: control.after(t) for name, control in self.controls if isinstance(control, Control)}
+        eta, flip = (at_start(now.get(name, old)) for name, old in (("eta", self.rule.eta), ("flip", self.flip)))
+        return replace(self, rule=replace(self.rule, eta=eta), flip=flip, controls=controls_in(now))
 
     def rule_at(self, t: float) -> Rule:
         """The rule with the learning rate of time t."""
@@ -459,6 +517,7 @@ class OnlineCell(Cell):
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
             **self.changes,  # only those that are not the default: runs without them keep their random numbers
+            **{name: written_control(control) for name, control in self.controls},
         }
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)

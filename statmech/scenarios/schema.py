@@ -7,6 +7,7 @@ from typing import Any
 from statmech.parameters import described, known_parameters
 from statmech.scenarios.axes import axis_schema
 from statmech.scenarios.config_keys import INNER, ConfigKeys
+from statmech.scenarios.controlled_keys import schemas_over_time
 
 
 def schema_of(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def _parameter(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
     key = known_parameters(kind.classes())[name]
     forms = [it.schema for it in described(kind.classes(), name).values()]
     value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
+    value = {"anyOf": [value, *schemas_over_time(value, optimal=True)]} if name in kind.OPTIMAL else value
     return {**axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}
 
 

@@ -20,11 +20,19 @@ down to any angle. Without flips
           \text{hebb:}\quad \tan^2\theta = \frac\pi{2t}
 
 from R = 0, so that :math:`(t+\pi)\,\epsilon_g\to4/\pi` up to :math:`t^{-4}` for the perceptron rule.
+
+Where g does not depend on the length, the learning rate is :math:`\eta^* = a^*l`. Along the optimum the noise alone
+lengthens the student by :math:`\cos\theta/\cos\theta_0`, and with the weight decay :math:`\nu`
+
+.. math:: \eta^* = \frac{l_0}{\cos\theta_0}\,\frac{D\sin^2\theta}F
+          \exp\Big(2\int_u^{u_0}\frac{\langle fu\rangle}D\,du' - \nu t\Big),
+
+whose scale is free at R = 0: the first examples outweigh a drawn start the more, the larger it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -47,10 +55,12 @@ PROBES = np.linspace(-3.0, 3.0, 13)  # stabilities at which g of two lengths is 
 
 
 class BestRates(NamedTuple):
-    """At each time (T,): the angle to the teacher, and the best rate a, the learning rate over the student's length."""
+    """At each time (T,): the angle to the teacher; the best rate a, the learning rate over the student's length; and
+    the best learning rate over its scale, which is the length over the cosine at t = 0 (1 where f scales with l)."""
 
     theta: np.ndarray
     rate: np.ndarray
+    eta: np.ndarray
 
 
 def best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
@@ -59,7 +69,7 @@ def best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
     Parameters
     ----------
     cell
-        Its rule, flip rate and start; drift and decay are not in the equations.
+        Its rule, flip rate, weight decay and start; a drift is not in the equations.
     times : array (T,)
         Times, of any order.
 
@@ -73,17 +83,21 @@ def best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
     SolverError
         If g is not proportional to a power of the student's length.
     """
-    if length_power(cell.rule) is None:
+    if (power := length_power(cell.rule)) is None:
         raise SolverError(f"{cell.described}: the best rate has no closed form, as g depends on the student's length")
     start, times = float(np.squeeze(angle_from_versine(initial(cell).y))), np.asarray(times, float)
     edges = np.arange(np.log(np.tan(start / 2)), np.log(SMALLEST), -PANEL)
     with double_precision():
-        reached = np.concatenate([[0.0], np.cumsum(_integral(cell, edges[1:], edges[:-1]))])
+        reached = np.concatenate([[0.0], np.cumsum(_integral(_slowness, cell, edges[1:], edges[:-1]))])
         panel = np.clip(np.searchsorted(reached, times, side="right") - 1, 0, edges.size - 2)
         theta = _angles(cell, edges[panel], times - reached[panel])
         single = _averages(cell, theta)
+        grown = np.concatenate([[0.0], np.cumsum(_integral(_growth, cell, edges[1:], edges[:-1]))])[panel]
+        grown = grown + _integral(_growth, cell, np.log(np.tan(theta / 2)), edges[panel]) - cell.decay * times
     with np.errstate(divide="ignore"):
-        return BestRates(theta, single.response * np.sin(theta) ** 2 / (single.ff * np.maximum(np.cos(theta), 0.0)))
+        eta = single.response * np.sin(theta) ** 2 / single.ff
+        rate = eta / np.maximum(np.cos(theta), 0.0)
+    return BestRates(theta, rate, rate if power else eta * np.exp(grown))
 
 
 def length_power(rule: Rule) -> int | None:
@@ -117,11 +131,17 @@ def _slowness(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
     return 2 * single.ff * np.cos(theta) / (single.response * np.sin(theta)) ** 2
 
 
-def _integral(cell: OnlineCell, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The time (n,) that learning takes from u = high (n,) to low (n,)."""
+def _growth(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
+    """The growth of log l by learning itself, without noise, that a change of u brings."""
+    single = _averages(cell, 2 * np.arctan(np.exp(u)))
+    return 2 * single.fu / single.response
+
+
+def _integral(of: Callable[..., np.ndarray], cell: OnlineCell, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The integral (n,) of a function of u from low (n,) to high (n,): of the slowness, the time that it takes."""
     x, weight = legendre(NODES)
     width = (high - low)[:, None]
-    values = _slowness(cell, (low[:, None] + width * x).reshape(-1)).reshape(len(low), NODES)
+    values = of(cell, (low[:, None] + width * x).reshape(-1)).reshape(len(low), NODES)
     return np.asarray((width * weight * values).sum(-1))
 
 
@@ -129,7 +149,7 @@ def _angles(cell: OnlineCell, edge: np.ndarray, left: np.ndarray) -> np.ndarray:
     """The angles (T,) that students reach so long after the beginning of their panel (T,)."""
     u = edge - PANEL / 2
     for _ in range(STEPS):
-        excess = _integral(cell, u, edge) - left
+        excess = _integral(_slowness, cell, u, edge) - left
         moved = np.clip(u + excess / _slowness(cell, u), edge - PANEL, edge - 1e-300)
         done = np.max(np.abs(moved - u), initial=0.0) <= 1e-15 * np.max(np.abs(u), initial=1.0)
         u = moved

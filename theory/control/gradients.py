@@ -15,16 +15,17 @@ segments and the steps of one.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from statmech.controls import Segments, basis
 from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import double_precision
 from statmech.runtime.programs import cached_program
-from theory.control.controls import Control
 
 STEP = 0.1  # the longest step, in time
 HALVES = np.array([0.0, 0.5, 1.0])  # the stages of a step, in its length
@@ -33,8 +34,8 @@ HALVES = np.array([0.0, 0.5, 1.0])  # the stages of a step, in its length
 class Controlled(Protocol):
     """Equations with a control: a static argument of compiled programs, so hashable."""
 
-    def rates(self, setting: Any, state: Array, control: Array) -> Array:
-        """The time derivative of the state (C,) at the value of the control, a scalar."""
+    def rates(self, setting: Any, given: Any, state: Array, control: Array) -> Array:
+        """The time derivative of the state (C,) at the value of the control, a scalar, and what is given there."""
 
     def cost(self, setting: Any, state: Array) -> Array:
         """The cost J of the state (C,) at the last time."""
@@ -53,19 +54,28 @@ class Path(NamedTuple):
     last: np.ndarray
 
 
+class Course(NamedTuple):
+    """The length of a step on each segment (n,), and what is given on it."""
+
+    widths: Array
+    given: Any
+
+
 class Problem(NamedTuple):
-    """A system, its run-time arguments, its state at t = 0 (C,), the control, and the longest step."""
+    """A system, its run-time arguments, its state at the first edge (C,), the control's segments, what else is given on
+    each of these (arrays with an axis of segments first, or None), and the longest step."""
 
     system: Controlled
     setting: Any
     start: np.ndarray
-    control: Control
+    segments: Segments
+    given: Any = None
     step: float = STEP
 
     @property
     def steps(self) -> int:
         """The number of steps on each segment."""
-        return max(1, int(np.ceil(np.max(np.diff(self.control.edges)) / self.step - 1e-9)))
+        return max(1, int(np.ceil(np.max(np.diff(self.segments.edges)) / self.step - 1e-9)))
 
     @property
     def fractions(self) -> np.ndarray:
@@ -75,8 +85,9 @@ class Problem(NamedTuple):
     @property
     def arguments(self) -> tuple[Any, ...]:
         """The run-time arguments of the compiled programs, but for the values of the control."""
-        widths = np.diff(self.control.edges) / self.steps
-        return self.setting, np.asarray(self.start, float), widths, self.control.basis(self.fractions)
+        widths = np.diff(self.segments.edges) / self.steps
+        course = Course(widths, self.given)
+        return self.setting, np.asarray(self.start, float), course, basis(self.fractions, self.segments.points)
 
 
 def value_and_gradient(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -91,68 +102,72 @@ def path(problem: Problem, values: np.ndarray) -> Path:
     with double_precision():
         found = _path(problem.system, *problem.arguments, _by_segment(problem, values))
     cost, gradient, control, hamiltonian, states, last = map(np.asarray, found)
-    edges = np.asarray(problem.control.edges)
+    edges = np.asarray(problem.segments.edges)
     t = edges[:-1, None] + np.diff(edges)[:, None] * problem.fractions[:, 0]
     gradient, t, control, hamiltonian = (part.reshape(-1) for part in (gradient, t, control, hamiltonian))
     return Path(float(cost), gradient, t, control, hamiltonian, states.reshape(-1, states.shape[-1]), last)
 
 
 def _by_segment(problem: Problem, values: np.ndarray) -> np.ndarray:
-    return np.asarray(values, float).reshape(problem.control.segments, problem.control.points)
+    return np.asarray(values, float).reshape(problem.segments.number, problem.segments.points)
 
 
 @cached_program
 def _value_and_gradient(
-    system: Controlled, setting: Any, start: Array, widths: Array, basis: Array, values: Array
+    system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
 ) -> tuple[Array, ...]:
     """The cost, and its gradient by the values (segments, points)."""
 
     def cost(values: Array) -> Array:
-        return system.cost(setting, _integrated(system, setting, start, widths, _stages(basis, values))[0])
+        return system.cost(setting, _integrated(system, setting, start, course, _stages(weights, values))[0])
 
     return jax.value_and_grad(cost)(values)
 
 
 @cached_program
 def _path(
-    system: Controlled, setting: Any, start: Array, widths: Array, basis: Array, values: Array
+    system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
 ) -> tuple[Array, ...]:
     """The cost, its gradient; control, Hamiltonian and state at the beginning of each step; the state at the end."""
 
     def cost(values: Array, added: Array) -> tuple[Array, tuple[Array, Array]]:
-        last, states = _integrated(system, setting, start, widths, _stages(basis, values), added)
+        last, states = _integrated(system, setting, start, course, _stages(weights, values), added)
         return system.cost(setting, last), (last, states)
 
-    zeros = jnp.zeros((*values.shape[:1], *basis.shape[:1], *start.shape))
+    zeros = jnp.zeros((*values.shape[:1], *weights.shape[:1], *start.shape))
     (found, (last, states)), (gradient, costates) = jax.value_and_grad(cost, (0, 1), has_aux=True)(values, zeros)
-    controls = _stages(basis, values)[..., 0]
-    rates = jax.vmap(jax.vmap(lambda state, control: system.rates(setting, state, control)))(states, controls)
+    controls = _stages(weights, values)[..., 0]
+
+    def on_segment(given: Any, states: Array, controls: Array) -> Array:
+        return jax.vmap(lambda state, control: system.rates(setting, given, state, control))(states, controls)
+
+    rates = jax.vmap(on_segment)(course.given, states, controls)
     return found, gradient, controls, jnp.sum(costates * rates, axis=-1), states, last
 
 
-def _stages(basis: Array, values: Array) -> Array:
+def _stages(weights: Array, values: Array) -> Array:
     """The control (segments, steps, 3) at all stages."""
-    return jnp.einsum("nsp,kp->kns", basis, values)
+    return jnp.einsum("nsp,kp->kns", weights, values)
 
 
 def _integrated(
-    system: Controlled, setting: Any, start: Array, widths: Array, stages: Array, added: Array | None = None
+    system: Controlled, setting: Any, start: Array, course: Course, stages: Array, added: Array | None = None
 ) -> tuple[Array, Array]:
     """The state at the end, and those at the beginning of each step (segments, steps, C)."""
 
-    def step(state: Array, xs: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        width, (first, middle, last), more = xs
-        begun = state + more
-        a = system.rates(setting, begun, first)
-        b = system.rates(setting, begun + width / 2 * a, middle)
-        c = system.rates(setting, begun + width / 2 * b, middle)
-        d = system.rates(setting, begun + width * c, last)
+    def step(on: Course, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
+        (first, middle, last), more = xs
+        width, begun = on.widths, state + more
+        a = system.rates(setting, on.given, begun, first)
+        b = system.rates(setting, on.given, begun + width / 2 * a, middle)
+        c = system.rates(setting, on.given, begun + width / 2 * b, middle)
+        d = system.rates(setting, on.given, begun + width * c, last)
         return begun + width / 6 * (a + 2 * b + 2 * c + d), begun
 
     @jax.checkpoint
-    def segment(state: Array, xs: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        width, stages, added = xs
-        return jax.lax.scan(step, state, (jnp.full(len(stages), width), stages, added))
+    def segment(state: Array, xs: tuple[Course, Array, Array]) -> tuple[Array, Array]:
+        on, stages, added = xs
+        return jax.lax.scan(partial(step, on), state, (stages, added))
 
     added = jnp.zeros((*stages.shape[:2], *start.shape)) if added is None else added
-    return jax.lax.scan(segment, start, (widths, stages, added))
+    return jax.lax.scan(segment, start, (course, stages, added))

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
+from statmech.controls import Segments
 from statmech.errors import SolverError
-from theory.control.controls import Control
 from theory.control.gradients import Problem, value_and_gradient
 
 LOWEST, HIGHEST = 1e-3, 30.0  # bounds of a learning rate
@@ -40,10 +40,12 @@ class Minimum(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """The best control found, the best constant and its cost, and all minima, the lowest first."""
+    """The best control found, the best constant and its cost, all minima, the lowest first, and what each search
+    reached."""
 
-    control: Control
+    segments: Segments
     minima: list[Minimum]
+    searches: list[Minimum]
     constant: float
     constant_cost: float
     bounds: tuple[float, float]
@@ -91,28 +93,31 @@ def minimum(problem: Problem, bounds: tuple[float, float] = (LOWEST, HIGHEST)) -
     """
     constant, constant_cost = best_constant(problem, bounds)
     found: list[Minimum] = []
-    for begun, values in _starts(problem.control, constant, bounds).items():
+    for begun, values in _starts(problem.segments, constant, bounds).items():
         found.append(_descended(problem, begun, values, bounds))
     if not (finite := [one for one in found if np.isfinite(one.cost)]):
         raise SolverError("no learning rate was found under which the equations stay finite")
-    return Optimum(problem.control, _different(finite), constant, constant_cost, bounds)
+    return Optimum(problem.segments, _different(finite), found, constant, constant_cost, bounds)
 
 
-def best_constant(problem: Problem, bounds: tuple[float, float] = (LOWEST, HIGHEST)) -> tuple[float, float]:
-    """The best constant control and its cost: the best of a geometric grid, refined."""
-    ones = np.ones(problem.control.size)
+def best_constant(
+    problem: Problem, bounds: tuple[float, float] = (LOWEST, HIGHEST), at_least: float = -np.inf
+) -> tuple[float, float]:
+    """The best constant control and its cost: the best of a grid, refined; the grid is geometric above 0.
 
-    def cost(logarithm: np.ndarray) -> tuple[float, np.ndarray]:
-        constant = np.exp(logarithm)
+    No control has a cost below `at_least`: one that seems to is large, and its steps too long.
+    """
+    ones, spaced = np.ones(problem.segments.size), np.geomspace if bounds[0] > 0 else np.linspace
+
+    def cost(constant: np.ndarray) -> tuple[float, np.ndarray]:
         found, gradient = _finite(problem, constant * ones)
-        return found, constant * gradient.sum(keepdims=True)
+        return (found, gradient.sum(keepdims=True)) if found >= at_least else (np.inf, np.zeros(1))
 
-    grid = np.log(np.geomspace(*bounds, CONSTANTS))
-    costs = [cost(one[None])[0] for one in grid]
-    best = int(np.argmin(costs))
+    grid = spaced(*bounds, CONSTANTS)
+    best = int(np.argmin([cost(one[None])[0] for one in grid]))
     limits = [(grid[max(best - 1, 0)], grid[min(best + 1, CONSTANTS - 1)])]
     refined = minimize(cost, grid[best : best + 1], jac=True, method="L-BFGS-B", bounds=limits, options=TOLERANCES)
-    return float(np.exp(refined.x[0])), float(refined.fun)
+    return float(refined.x[0]), float(refined.fun)
 
 
 def projected(gradient: np.ndarray, values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
@@ -125,9 +130,9 @@ def projected(gradient: np.ndarray, values: np.ndarray, bounds: tuple[float, flo
     return np.where((values <= low) & (gradient > 0) | (values >= high) & (gradient < 0), 0.0, gradient)
 
 
-def _starts(control: Control, constant: float, bounds: tuple[float, float]) -> dict[str, np.ndarray]:
+def _starts(segments: Segments, constant: float, bounds: tuple[float, float]) -> dict[str, np.ndarray]:
     """Where searches begin, by a description."""
-    ones, elapsed = np.ones(control.size), control.times / control.edges[-1]
+    ones, elapsed = np.ones(segments.size), segments.times / segments.edges[-1]
     starts = {"the best constant": constant * ones}
     starts |= {f"the constant {factor * constant:.3g}": factor * constant * ones for factor in FACTORS}
     starts |= {f"a decay by exp({-decay:g})": 2 * constant * np.exp(-decay * elapsed) for decay in DECAYS}

@@ -37,7 +37,8 @@ from statmech.runtime.programs import cached_program, filled_up
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.averages import TERMS, Fields, errors, responses, slopes, squares
-from theory.numerics.dormand_prince import integrate, padded
+from theory.numerics.dormand_prince import integrate
+from theory.numerics.pieces import in_pieces
 
 RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
 RATES = "eta", "eta_v", "noise", "decay"
@@ -193,11 +194,14 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
     check_fork()
     t = np.asarray(list(times), float)
 
-    def together(equations: Equations, some: list[int]) -> list[Units]:
-        return _solve_together(equations, [cells[at] for at in some], t)
+    def program(at: int) -> tuple[Equations, tuple[float, ...]]:
+        return equations_of(cells[at]), cells[at].edges
+
+    def together(program: tuple[Equations, Any], some: list[int]) -> list[Units]:
+        return _solve_together(program[0], [cells[at] for at in some], t)
 
     with double_precision():
-        return side_by_side(list(map(identity_of, cells)), lambda at: equations_of(cells[at]), lanes_of, together)
+        return side_by_side(list(map(identity_of, cells)), program, lambda program: lanes_of(program[0]), together)
 
 
 def side_by_side(
@@ -263,16 +267,19 @@ def lanes_of(equations: Equations) -> int:
 def identity_of(cell: NetworkCell) -> tuple[Any, ...]:
     """Return all that a cell's equations and their start depend on."""
     numbers = cell.K, cell.M, cell.eta, cell.eta_v, cell.noise, cell.decay
-    return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start)
+    return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start), *cell.controls
 
 
 def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: np.ndarray) -> list[Units]:
     """The units of cells that one program serves; lanes and times are filled up."""
     filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
     start = np.stack([packed(cell.units) for cell in filled], axis=-1)
-    recorded = padded(times)
-    most = MAX_STEPS_LESS if equations.approximate else MAX_STEPS
-    rows, completed = map(np.asarray, solve_lanes(equations, setting_of(filled), start, recorded, np.int64(most)))
-    rows = np.moveaxis(rows[: times.size], -1, 0)[: len(cells)]
+    most = np.int64(MAX_STEPS_LESS if equations.approximate else MAX_STEPS)
+
+    def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
+        return solve_lanes(equations, setting_of([cell.after(begin) for cell in filled]), start, times, most)
+
+    rows, completed = in_pieces(solve, cells[0].edges or (0.0,), start, times)
+    rows = np.moveaxis(rows, -1, 0)[: len(cells)]
     check_complete(cells, rows, completed, times[-1])
     return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, own.T))) for own in rows]

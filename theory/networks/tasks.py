@@ -26,7 +26,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from statmech.protocols import Pieces
 from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.programs import cached_program, filled_up
@@ -34,7 +33,8 @@ from statmech.scenarios.network_matrices import Units
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from theory.networks import equations as one_task
 from theory.networks.equations import ATOL, MAX_STEPS, MAX_STEPS_LESS, RTOL, RTOL_LESS, Equations, Rates, Setting
-from theory.numerics.dormand_prince import integrate, padded
+from theory.numerics.dormand_prince import integrate
+from theory.numerics.pieces import in_pieces
 
 
 @dataclass(frozen=True)
@@ -110,34 +110,18 @@ def solve_piece(
 
 
 def solve_tasks(
-    equations: TaskEquations, setting: TaskSetting, start: Array, protocols: Sequence[Pieces], times: Iterable[float]
+    equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The state's rows (T, C, L) of a protocol in each lane, whose pieces begin together, and which lanes are complete.
-
-    Parameters
-    ----------
-    equations, setting
-        Static and run-time arguments.
-    start
-        The rows at t = 0 (C, L).
-    protocols
-        The pieces of each lane; their starts are those of the first.
-    times
-        Recorded times, increasing.
-    """
-    t, starts = np.asarray(list(times), float), protocols[0].starts
-    shares = np.stack([pieces.shares for pieces in protocols], axis=-1)  # (pieces, tasks, L)
-    ends = np.append(starts[1:], max(t[-1], starts[-1]))
+    """The state's rows (T, C, L) of a cell in each lane, whose pieces begin together, and which lanes are complete."""
+    start = np.stack([packed(cell.units) for cell in cells], axis=-1)
     most = np.int64(MAX_STEPS_LESS if equations.network.approximate else MAX_STEPS)
-    found, completed, rows = [], np.ones(start.shape[1], bool), start
+
+    def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
+        shares = np.stack([cell.pieces.at(np.float64(begin)) for cell in cells], axis=-1)
+        return solve_piece(equations, setting_of([cell.after(begin) for cell in cells]), shares, start, times, most)
+
     with double_precision():
-        for begin, end, share in zip(starts, ends, shares, strict=True):
-            here = t[(t >= begin) & ((t < end) | (end == ends[-1]))]
-            recorded = padded(np.append(here, end) - begin)
-            values, done = map(np.asarray, solve_piece(equations, setting, share, rows, recorded, most))
-            found.append(values[: here.size])
-            completed, rows = completed & done, values[here.size]
-    return np.concatenate(found), completed
+        return in_pieces(solve, cells[0].edges, start, times)
 
 
 def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> list[Units]:
@@ -150,7 +134,7 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     t = np.asarray(list(times), float)
 
     def program(at: int) -> tuple[TaskEquations, tuple[float, ...]]:
-        return equations_of(cells[at]), tuple(cells[at].pieces.starts)
+        return equations_of(cells[at]), cells[at].edges
 
     def together(program: tuple[TaskEquations, Any], some: list[int]) -> list[Units]:
         return _solve_together(program[0], [cells[at] for at in some], t)
@@ -178,8 +162,7 @@ def _identity(cell: NetworkTaskCell) -> tuple[Any, ...]:
 def _solve_together(equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray) -> list[Units]:
     """The units of cells that one program serves; lanes are filled up."""
     filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
-    start = np.stack([packed(cell.units) for cell in filled], axis=-1)
-    rows, completed = solve_tasks(equations, setting_of(filled), start, [cell.pieces for cell in filled], times)
+    rows, completed = solve_tasks(equations, filled, times)
     found = [rows[..., at] for at in range(len(cells))]
     one_task.check_complete(cells, found, completed, times[-1])
     return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, own.T))) for own in found]

@@ -5,7 +5,7 @@ Those that one compiled program serves are integrated side by side (`theory.onli
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -22,12 +22,16 @@ from statmech.scenarios.online import OnlineCell
 from theory.fluctuations import student_fluctuations
 from theory.fluctuations.student_fluctuations import Fluctuations
 from theory.numerics.dormand_prince import padded
+from theory.numerics.pieces import pieces
 from theory.online.combinations import Equations, Problem, solve_lanes
 from theory.online.students import Students, initial
 
 LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
 MAX_STEPS = 2_000_000
 LANES = 128  # parameter combinations that are integrated side by side, if their rules have closed forms
+
+
+Start = tuple[Students, Fluctuations | None]
 
 
 class Lane(NamedTuple):
@@ -44,33 +48,64 @@ def solve_cells(cells: list[OnlineCell], times: Iterable[float]) -> list[Student
 
     Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
-    return [students for students, _ in _solve_cells(cells, times, corrected=False)]
+    return [students for students, _ in _solve_in_pieces(cells, times, corrected=False)]
 
 
 def solve_corrected(cells: list[OnlineCell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
     """The students of each cell at each time, and their fluctuations of order 1/N; raises like `solve_cells`."""
-    return _solve_cells(cells, times, corrected=True)
+    return _solve_in_pieces(cells, times, corrected=True)
+
+
+def _solve_in_pieces(
+    cells: list[OnlineCell], times: Iterable[float], corrected: bool
+) -> list[tuple[Students, Fluctuations]]:
+    """The students and fluctuations of cells, whose functions of time are integrated from edge to edge."""
+    t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
+    starts, found = _starts(cells, corrected), {}
+    if not any(edges):
+        return _solve_cells(cells, t, starts, corrected)
+    for together in dict.fromkeys(edges):
+        members = [at for at, own in enumerate(edges) if own == together]
+        some, state = [cells[at] for at in members], [starts[at] for at in members]
+        parts = []
+        for begin, here, recorded in pieces(together or (0.0,), t):
+            solved = _solve_cells([cell.after(begin) if together else cell for cell in some], here, state, corrected)
+            state = [_at(own, -1) for own in solved]
+            parts.append([_at(own, slice(recorded)) for own in solved])
+        found |= {at: _joined(own) for at, own in zip(members, zip(*parts, strict=True), strict=True)}
+    return [found[at] for at in range(len(cells))]
+
+
+def _at(solution: tuple[Students, Fluctuations], where: Any) -> tuple[Students, Fluctuations]:
+    """The part of a solution at some of its times."""
+    found: tuple[Students, Fluctuations] = jax.tree.map(lambda rows: rows[where], solution)
+    return found
+
+
+def _joined(parts: Sequence[tuple[Students, Fluctuations]]) -> tuple[Students, Fluctuations]:
+    """A solution from those of its pieces."""
+    found: tuple[Students, Fluctuations] = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
+    return found
 
 
 def _solve_cells(
-    cells: list[OnlineCell], times: Iterable[float], corrected: bool
+    cells: list[OnlineCell], t: np.ndarray, starts: list[Start], corrected: bool
 ) -> list[tuple[Students, Fluctuations]]:
     """The students of each cell at each time, and their fluctuations, empty if they are not followed.
 
     Cells with the same number of distinct students are integrated side by side: all rules with closed forms together,
     since tracing the solver takes longer than solving, and cells of a rule without them one after the other.
     """
-    starts, families = _starts(cells, corrected), [family_of(cell.rule) for cell in cells]
+    families = [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
     for index, (cell, (start, _), family) in enumerate(zip(cells, starts, families, strict=True)):
         closed, linear = cell.rule.has_closed_form, corrected and bool(cell.rule.linear)
-        changing = cell.annealing if cell.changes else None
+        changing = (cell.annealing, *dict(cell.controls)) if cell.varies else None
         program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
         groups.setdefault(program, []).append(index)
     check_fork()
     solutions: dict[int, tuple[Students, Fluctuations]] = {}
     with double_precision():
-        t = np.asarray(list(times), float)
         for (closed, students, changing, paired, linear, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
             equations = Equations(rules, closed, students, changing is not None, paired, corrected, linear)
@@ -81,14 +116,14 @@ def _solve_cells(
     return [solutions[index] for index in range(len(cells))]
 
 
-def _starts(cells: list[OnlineCell], corrected: bool) -> list[tuple[Students, Fluctuations | None]]:
+def _starts(cells: list[OnlineCell], corrected: bool) -> list[Start]:
     """The initial state of each cell, and its fluctuations if they are followed; those of a sweep share few."""
     different = {(id(cell.start), cell.K): cell for cell in cells}
     computed = {key: _start(cell, corrected) for key, cell in different.items()}
     return [computed[id(cell.start), cell.K] for cell in cells]
 
 
-def _start(cell: OnlineCell, corrected: bool) -> tuple[Students, Fluctuations | None]:
+def _start(cell: OnlineCell, corrected: bool) -> Start:
     students = initial(cell)
     around = (
         student_fluctuations.initial(angle_from_versine(students.y), drawn=cell.start is None) if corrected else None
@@ -117,7 +152,7 @@ def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
     parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
     rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
-    changes = jax.tree.map(lambda *values: np.asarray(values), *(lane.cell.changing for lane in lanes))
+    changes = jax.tree.map(lambda *values: np.stack(values, axis=-1), *(lane.cell.changing for lane in lanes))
     around = np.stack([_rows(lane.fluctuations) for lane in lanes], axis=-1)
     return Problem(np.asarray(rule), parameters, flip, changes, start, around)
 

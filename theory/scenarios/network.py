@@ -9,6 +9,7 @@ import numpy as np
 from statmech.networks.specialisation import specialisation
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
+from theory.control.at_optimum import at_optimum
 from theory.networks import structured
 from theory.networks.equations import error_of, solve_cells
 from theory.networks.perfect_learning import SMALL, continued
@@ -18,6 +19,7 @@ LOST = 1e-7  # eps_g that has lost digits: then recorded times are too few to se
 EARLIEST, RATIO = 0.1, 1.1  # of these times
 
 
+@at_optimum
 def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order; none of a cell without equations."""
     t, solved = np.asarray(scenario.t, float), [cell for cell in cells if not cell.unsolved]

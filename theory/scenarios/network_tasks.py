@@ -11,11 +11,13 @@ from statmech.networks.network_error import generalization_error
 from statmech.networks.specialisation import specialisation
 from statmech.scenarios.network_matrices import Units
 from statmech.scenarios.network_tasks import NetworkTaskCell, NetworkTasks
+from theory.control.at_optimum import at_optimum
 from theory.networks.tasks import solve_cells
 from theory.scenarios.network import SOURCE as SOURCE
 from theory.scenarios.network import attributes as attributes
 
 
+@at_optimum
 def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order."""
     return (_described(cell, units) for cell, units in zip(cells, solve_cells(cells, scenario.t), strict=True))

@@ -14,6 +14,7 @@ from statmech.runtime.devices import has_jax
 from statmech.scenarios.online import OnlineCell, Scenario, steps
 from statmech.scenarios.variables import BIAS, FIELD
 from statmech.votes.equal_students import majority_vote, weight_mean
+from theory.control.at_optimum import at_optimum
 from theory.ensembles.errors import vote_of
 from theory.online import structured_trajectories
 from theory.online.structured_trajectories import Metrics
@@ -29,6 +30,7 @@ if has_jax():  # `theory.solve` sets up the folder of compiled programs for a so
 SOURCE = "order-parameter equations, N -> infinity"
 
 
+@at_optimum
 def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order. Exchangeable students obey the same equations for every K > 1.
 
@@ -167,7 +169,8 @@ def _equations(cell: OnlineCell) -> tuple[Any, ...]:
     """Return all that the order-parameter equations and their initial conditions depend on."""
     students = min(cell.K, 2) if cell.alike else cell.K
     inputs = (cell.inputs, cell.N if cell.inputs.sized else None) if cell.inputs.structured else ()
-    return cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items(), id(cell.start), students, *inputs
+    changes = *cell.changes.items(), *cell.controls
+    return cell.name, *cell.parameters.values(), cell.flip, *changes, id(cell.start), students, *inputs
 
 
 def _views_in_fields(

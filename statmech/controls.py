@@ -1,0 +1,247 @@
+r"""Controls: keys of a config as functions of time, given in steps or wanted at their optimum.
+
+On each segment :math:`[a, b]` between two edges a control is the polynomial through its p values at the Chebyshev
+points
+
+.. math:: t_j = a + (b-a)\sin^2\frac{\pi j}{2(p-1)}, \qquad j = 0, \dots, p-1,
+
+or a constant for p = 1. Constants on many segments can jump, and approach a smooth optimum as slowly as a staircase;
+one segment with many points converges geometrically to a smooth one. Edges belong where the problem itself jumps.
+
+In a config a key that may change with time is a number, `{at: [0, 50], is: [1, 0.1]}`, or `optimal`: the function of
+time with the lowest generalization error at the last time (`theory.control`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statmech.errors import quoted
+from statmech.numerics.gaussian import Array, namespace
+
+SEGMENTS, MOST_SEGMENTS = 20, 500  # of an optimum, unless its section says so; and at most
+OPTIMAL = "optimal"
+
+
+class Polynomials(NamedTuple):
+    """The segments' starts and widths (n,), and the values (n, p) on each: a control as JAX traces it.
+
+    It is a schedule of the learning rate, too (`statmech.schedules`).
+    """
+
+    starts: Array
+    widths: Array
+    values: Array
+
+    def at(self, t: Array) -> Array:
+        """The control at times t (...), at an edge the value of the segment that begins there."""
+        xp = namespace(t)
+        which = xp.clip(xp.searchsorted(self.starts, t, side="right") - 1, 0, len(self.starts) - 1)
+        if self.values.shape[1] == 1:
+            return self.values[which, 0]
+        return (basis((t - self.starts[which]) / self.widths[which], self.values.shape[1]) * self.values[which]).sum(-1)
+
+    def rate(self, eta: Array, t: Array) -> Array:
+        """The learning rate at time t, whatever it is without a control."""
+        return self.at(t)
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The edges of segments, increasing, and the number of values on each.
+
+    >>> Segments((0.0, 10.0, 20.0)).times
+    array([ 5., 15.])
+    """
+
+    edges: tuple[float, ...]
+    points: int = 1
+
+    @property
+    def number(self) -> int:
+        """The number of segments."""
+        return len(self.edges) - 1
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return self.number * self.points
+
+    @property
+    def times(self) -> np.ndarray:
+        """The times of the values (size,): the middle of a segment for a constant."""
+        start, width = np.asarray(self.edges[:-1]), np.diff(self.edges)
+        return (start[:, None] + width[:, None] * nodes(self.points)).reshape(-1)
+
+
+@dataclass(frozen=True)
+class Optimal:
+    """The wish for the best control, in a number of equal segments, and up to a bound."""
+
+    segments: int = SEGMENTS
+    at_most: float | None = None
+
+    def __str__(self) -> str:
+        """Its name on the axis of a dataset."""
+        further = f" in {self.segments} segments" if self.segments != SEGMENTS else ""
+        return OPTIMAL + further + (f" up to {self.at_most:g}" if self.at_most is not None else "")
+
+
+@dataclass(frozen=True)
+class Control:
+    """A function of time: its values on segments, one segment after the other, and what it was wanted as.
+
+    >>> control = Control(Segments((0.0, 50.0, np.inf)), (1.0, 0.1))
+    >>> str(control), control.at(np.array([0.0, 49.0, 50.0])).tolist()
+    ('1, from t = 50 on 0.1', [1.0, 1.0, 0.1])
+    """
+
+    segments: Segments
+    values: tuple[float, ...]
+    wish: Optimal | None = None
+
+    def __str__(self) -> str:
+        """Its name on the axis of a dataset."""
+        if self.wish:
+            return str(self.wish)
+        later = zip(self.edges[1:], self.values[1:], strict=False)
+        return ", ".join([f"{self.values[0]:g}", *(f"from t = {t:g} on {value:g}" for t, value in later)])
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The times at which segments begin."""
+        return self.segments.edges[:-1]
+
+    @property
+    def polynomials(self) -> Polynomials:
+        """The control as JAX traces it."""
+        edges = np.asarray(self.segments.edges)
+        values = np.asarray(self.values, float).reshape(self.segments.number, self.segments.points)
+        return Polynomials(edges[:-1], np.diff(edges), values)
+
+    def at(self, t: np.ndarray) -> np.ndarray:
+        """The control at times t (...)."""
+        return np.asarray(self.polynomials.at(np.asarray(t, float)))
+
+    def after(self, t: float) -> float | Control:
+        """The control within the segment that begins at t or before, as a function of the time from t on; one that
+        is constant is its value."""
+        starts, widths, values = self.polynomials
+        which = int(np.searchsorted(starts, t, side="right")) - 1
+        if self.segments.points == 1:
+            return float(values[which, 0])
+        assert t == starts[which]  # smooth segments are integrated from their start
+        return Control(Segments((0.0, float(widths[which])), self.segments.points), tuple(values[which].tolist()))
+
+
+def nodes(points: int) -> np.ndarray:
+    """The times (points,) of the values of a segment [0, 1]."""
+    return np.sin(np.pi * np.arange(points) / (2 * (points - 1))) ** 2 if points > 1 else np.array([0.5])
+
+
+def basis(x: Array, points: int) -> Array:
+    """The weights (..., points) of a segment's values at times x (...) of the segment [0, 1].
+
+    The barycentric formula, whose weights at Chebyshev points alternate, with halves at both ends.
+
+    >>> basis(np.array([0.0, 0.25]), 3).round(3).tolist()
+    [[1.0, 0.0, 0.0], [0.375, 0.75, -0.125]]
+    """
+    xp, sign = namespace(x), (-1.0) ** np.arange(points)
+    if points > 1:
+        sign[[0, -1]] /= 2
+    distance = x[..., None] - nodes(points)
+    hit = distance == 0
+    weight = xp.where(hit.any(-1, keepdims=True), hit, sign / xp.where(hit, 1.0, distance))
+    return weight / weight.sum(-1, keepdims=True)
+
+
+def is_over_time(value: Any) -> bool:
+    """True if a key's value is a function of time, given or wanted."""
+    return isinstance(value, Control | Optimal)
+
+
+def numbers_in(value: Any) -> tuple[Any, ...]:
+    """The numbers that a key's value states: its own, those of all times, or none of an optimum.
+
+    >>> numbers_in(2.0), numbers_in(Optimal()), numbers_in(control_from({"at": [0, 5], "is": [1, 2]}))
+    ((2.0,), (), (1.0, 2.0))
+    """
+    if isinstance(value, Control):
+        return value.values
+    return () if isinstance(value, Optimal) else (value,)
+
+
+def at_start(value: Any, otherwise: Any = 1.0) -> Any:
+    """A key's value at t = 0, and another number for an optimum that is not known yet."""
+    return next(iter(numbers_in(value)), otherwise)
+
+
+def edges_of(controls: Iterable[Control | Optimal]) -> tuple[float, ...]:
+    """The times at which a segment of any of these controls begins; none for those that are not known yet."""
+    return tuple(sorted({edge for control in controls if isinstance(control, Control) for edge in control.edges}))
+
+
+def control_from(given: Any, number: Callable[[Any], float] = float) -> Control | Optimal:
+    """A control from its form in a config; `number` reads one of its values.
+
+    >>> control_from({"optimal": {"segments": 40}})
+    Optimal(segments=40, at_most=None)
+    """
+    if isinstance(given, Control | Optimal):
+        return given
+    if given == OPTIMAL:
+        return Optimal()
+    if isinstance(given, dict) and set(given) == {"at", "is"}:
+        return _steps(given["at"], given["is"], number)
+    if isinstance(given, dict) and [*given] == [OPTIMAL]:
+        return _optimal(given[OPTIMAL], number)
+    raise ValueError(
+        f"a function of time is {{at: [0, ...], is: [...]}}, optimal or {{optimal: {{segments: {SEGMENTS}}}}}, "
+        f"not {quoted(given)}"
+    )
+
+
+def _steps(at: Any, values: Any, number: Callable[[Any], float]) -> Control:
+    """The control of steps at some times."""
+    if not (isinstance(at, list | tuple) and isinstance(values, list | tuple) and len(at) == len(values) > 0):
+        raise ValueError("`at` and `is` are two lists, as long as each other: times, and the value from each on")
+    times = [*map(_time, at)]
+    if times[0] != 0 or any(np.diff(times) <= 0):
+        raise ValueError("`at` is a list of times: 0 and later ones in increasing order")
+    return Control(Segments((*times, np.inf)), tuple(map(number, values)))
+
+
+def _time(given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not np.isfinite(given):
+        raise ValueError(f"`at` is a list of times, not {quoted(given)}")
+    return float(given)
+
+
+def _optimal(section: Any, number: Callable[[Any], float]) -> Optimal:
+    """An optimum from the section that describes it."""
+    if not isinstance(section, dict) or section.keys() - {"segments", "at_most"}:
+        raise ValueError(f"optimal has the keys segments and at_most, not {quoted(section)}")
+    segments, at_most = section.get("segments", SEGMENTS), section.get("at_most")
+    if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= MOST_SEGMENTS:
+        raise ValueError(f"segments is a whole number from 1 to {MOST_SEGMENTS}, not {quoted(segments)}")
+    return Optimal(segments, None if at_most is None else number(at_most))
+
+
+def written_control(value: Any) -> Any:
+    """A key's value in the form of a config, also of one that is a number.
+
+    >>> written_control(control_from({"at": [0, 5], "is": [1, 2]})), written_control(Optimal()), written_control(2.0)
+    ({'at': [0.0, 5.0], 'is': [1.0, 2.0]}, 'optimal', 2.0)
+    """
+    if isinstance(value, Control):
+        return written_control(value.wish) if value.wish else {"at": [*value.edges], "is": [*value.values]}
+    if not isinstance(value, Optimal):
+        return value
+    further = {"segments": value.segments} if value.segments != SEGMENTS else {}
+    further |= {"at_most": value.at_most} if value.at_most is not None else {}
+    return {OPTIMAL: further} if further else OPTIMAL
