@@ -34,6 +34,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "fluctuations": "bias and variance of eps_g of runs at finite N, times N, and the distribution of single runs",
         "optimal": "eps_g t against t: the optimal rule and the others, with the constants of late times",
         "noise_optimal": "late eps_g against the fraction of flipped labels: the optimal rule, Hebb and the perceptron",
+        "optimal_rate": "eps_g against t at constant learning rates and at the best rate at every time, and that rate",
         "drift": "stationary eps_g against the drift of the teacher, with the powers of small drifts",
         "sgd_power_law": "eps_g against t for inputs of power-law variances, with the powers of time that it follows",
         "clusters_online": "eps_g of two clusters learnt online against t, with the Bayes-optimal error",
@@ -45,6 +46,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "activations": "eps_g and specialisation of erf, ReLU and linear units, against t",
         "noise_floor": "the noise floor: stationary eps_g against the number of student units",
         "forgetting": "growth of a first task's error after the switch to a second one, against their overlap",
+        "replay": "errors on two tasks against t, for several shares of replay and the best, and that share",
         "committee": "students of erf and ReLU units that learn the labels of a committee, against t",
     },
     "loss": {

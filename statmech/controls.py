@@ -242,6 +242,6 @@ def written_control(value: Any) -> Any:
         return written_control(value.wish) if value.wish else {"at": [*value.edges], "is": [*value.values]}
     if not isinstance(value, Optimal):
         return value
-    further = {"segments": value.segments} if value.segments != SEGMENTS else {}
+    further: dict[str, Any] = {"segments": value.segments} if value.segments != SEGMENTS else {}
     further |= {"at_most": value.at_most} if value.at_most is not None else {}
     return {OPTIMAL: further} if further else OPTIMAL

@@ -26,7 +26,7 @@ def cell_of(**given):
     [
         ({"switch": None}, "protocol: blocked needs the key `switch`, the time at which the second task begins"),
         ({"switch": 10}, "switch: switch = 10 must lie between 0 and the last time, t = 10"),
-        ({"protocol": "interleaved"}, "switch: is the time of the protocols blocked and replay: leave it out"),
+        ({"protocol": "interleaved"}, "switch: is the time of the protocols blocked, replay and optimal: leave it out"),
         ({"protocol": {"replay": 1.5}}, "protocol: the fraction of replay must lie between 0 and 1, not be 1.5"),
         ({"tasks": 3}, "protocol: blocked has two tasks, here 3: use blocks or interleaved"),
         (
@@ -44,7 +44,7 @@ def cell_of(**given):
         ({"protocol": "block"}, 'protocol: "block" is not a protocol. Did you mean "blocks"? Known: '),
         (
             {"protocol": {"replay": [0.1]}},
-            "protocol: a protocol is blocked, interleaved, {replay: fraction} or {blocks: [0, ...]}",
+            "protocol: a protocol is blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal",
         ),
         ({"overlap": 1.5}, "overlap: must be at most 1, not 1.5"),
         (

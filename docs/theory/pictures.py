@@ -14,6 +14,7 @@ from statmech import theory
 from statmech.boundaries import error, rise, threshold
 from statmech.rules import RULES
 from theory.boosting.bounds import advantage, stages, training_error
+from theory.control.best_rates import best_rates
 
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
@@ -44,6 +45,24 @@ def online() -> Figure:
     right.set(xscale="log", yscale="log", xlabel="$t$ (examples / $N$)", ylabel=r"$\epsilon_g$", ylim=(1e-4, 0.6))
     left.legend()
     right.legend(title="dotted: late times")
+    return figure
+
+
+@styled
+def control() -> Figure:
+    """Best learning rates of one student against time, and its error times the time."""
+    figure, left, right = _panels()
+    t = np.geomspace(0.1, 1e3, 120)
+    for name, colour, dash in zip(["hebb", "perceptron", "adatron"], COLOURS, DASHES, strict=False):
+        [cell] = statmech.Scenario(rule=name, t=[1], start={"R": 0.1, "length": 1.0}).cells()
+        best, look = best_rates(cell, t), {"color": colour, "linestyle": dash}
+        left.plot(t, best.eta / 0.1, **look)
+        right.plot(t, best.theta / np.pi * t, label=RULES[name].label, **look)
+    for constant in (4 / np.pi, 4 / 3):
+        right.axhline(constant, color="#888888", linestyle=":", linewidth=0.8, zorder=1)
+    left.set(xscale="log", yscale="log", xlabel="$t$ (examples / $N$)", ylabel=r"$\eta^*$")
+    right.set(xscale="log", xlabel="$t$ (examples / $N$)", ylabel=r"$\epsilon_g\,t$", ylim=(0, 2.2))
+    right.legend(title=r"dotted: $4/\pi$ and $4/3$", loc="upper left")
     return figure
 
 

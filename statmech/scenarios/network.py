@@ -243,7 +243,7 @@ class Network(AbstractScenario):
     @property
     def _controlled(self) -> dict[str, Any]:
         """The keys that may be functions of time, with their values."""
-        return {name: self.axis_values()[name] for name in (*self.OPTIMAL, *self.STEPPED)}
+        return {name: getattr(self, name) for name in (*self.OPTIMAL, *self.STEPPED)}
 
     def _size_problems(self) -> Iterator[Problem]:
         for values, _ in self.grid():
@@ -435,7 +435,7 @@ class NetworkCell(Cell):
 
     def after(self, t: float) -> Self:
         """The cell from one of the `edges` up to the next."""
-        now = {name: control.after(t) for name, control in self.controls if isinstance(control, Control)}
+        now: dict[str, Any] = {name: of.after(t) for name, of in self.controls if isinstance(of, Control)}
         return replace(self, **now, controls=()) if now else self
 
     @property

@@ -61,7 +61,7 @@ def _solve_in_pieces(
 ) -> list[tuple[Students, Fluctuations]]:
     """The students and fluctuations of cells, whose functions of time are integrated from edge to edge."""
     t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
-    starts, found = _starts(cells, corrected), {}
+    starts, found = _starts(cells, corrected), dict[int, tuple[Students, Fluctuations]]()
     if not any(edges):
         return _solve_cells(cells, t, starts, corrected)
     for together in dict.fromkeys(edges):
