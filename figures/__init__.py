@@ -46,7 +46,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "activations": "eps_g and specialisation of erf, ReLU and linear units, against t",
         "noise_floor": "the noise floor: stationary eps_g against the number of student units",
         "forgetting": "growth of a first task's error after the switch to a second one, against their overlap",
-        "replay": "errors on two tasks against t, for several shares of replay and the best, and that share",
+        "replay": "errors on two tasks against t, for several fractions of replay and the best, and that",
         "committee": "students of erf and ReLU units that learn the labels of a committee, against t",
     },
     "loss": {

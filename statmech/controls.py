@@ -177,12 +177,12 @@ def numbers_in(value: Any) -> tuple[Any, ...]:
 
 
 def at_start(value: Any, otherwise: Any = 1.0) -> Any:
-    """A key's value at t = 0, and another number for an optimum that is not known yet."""
+    """A key's value at t = 0, and another number for an optimum that is unknown."""
     return next(iter(numbers_in(value)), otherwise)
 
 
 def edges_of(controls: Iterable[Control | Optimal]) -> tuple[float, ...]:
-    """The times at which a segment of any of these controls begins; none for those that are not known yet."""
+    """The times at which a segment of any of these controls begins; none for those that are unknown."""
     return tuple(sorted({edge for control in controls if isinstance(control, Control) for edge in control.edges}))
 
 

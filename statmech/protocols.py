@@ -4,8 +4,8 @@ At time t the next example is one of task k with probability :math:`p_k(t)`, a p
 are where pieces begin, and the probabilities in each.
 
 **To add a protocol** write one class with `pieces` and add one line to `PROTOCOLS`. In a config it is written by its
-name or, with a parameter, as a mapping: `blocked`, `{replay: 0.1}`. The share of replay may change with time, and
-`optimal` is the share of the first task with the lowest final error (`statmech.controls`).
+name or, with a parameter, as a mapping: `blocked`, `{replay: 0.1}`. The fraction of replay may change with time,
+and `optimal` is the fraction of the first task with the lowest final error (`statmech.controls`).
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True)
 class BestShare(Protocol):
-    """Two tasks in the shares with the lowest final error: the first alone up to the switch, if there is one."""
+    """Two tasks, mixed for the lowest final error: the first alone up to the switch, if there is one."""
 
     wish: Optimal = field(default_factory=Optimal)
-    share: Control | None = None  # of the first task; None: not known yet
+    share: Control | None = None  # of the first task; None: unknown
 
     def pieces(self, tasks: int, switch: float | None) -> Pieces:
         if self.share is not None:
@@ -147,7 +147,7 @@ class BestShare(Protocol):
 
 
 def _of_first(starts: np.ndarray, shares: np.ndarray) -> Pieces:
-    """The pieces of two tasks, from the shares (n,) of the first."""
+    """The pieces of two tasks, from the fractions (n,) of the first."""
     return Pieces(starts, np.column_stack([shares, 1.0 - shares]))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import theory
-from statmech import Network, Scenario
+from statmech import Network, NetworkTasks, Scenario
 from statmech.controls import Segments
 from theory.control.best_rates import best_rates
 from theory.control.gradients import path, value_and_gradient
@@ -71,16 +71,26 @@ def test_the_gradient_finds_the_best_staircase_of_rates_of_a_perceptron():
     assert found.minima[0].projected_gradient < 1e-6
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [
-        problem_of(student(), Segments((0.0, 1.0, 4.0), points=2)),
-        problem_of(network(M=1, K=1, noise=0.1), Segments((0.0, 3.0, 4.0))),
-    ],
-    ids=["perceptron", "network"],
-)
-def test_gradients_agree_with_central_differences(problem):
-    values = np.linspace(1.0, 1.5, problem.segments.size)
+def tasks(**given):
+    start = {"along": [[0.2, 0.1]], "Q": [[0.25]], "v": 0.5}
+    of_two = {"network": "erf", "tasks": 2, "overlap": 0.5, "M": 1, "K": 1, "N": 1000, "t": [4.0], "switch": 1.0}
+    [cell] = NetworkTasks(**of_two | {"start": start, "eta_v": 0.5} | given).cells()
+    return cell
+
+
+NOISE = {"at": [0, 1], "is": [0.1, 0.3]}
+PROBLEMS = {
+    "rate of a perceptron": lambda: problem_of(student(flip=0.05), Segments((0.0, 1.0, 4.0), points=2)),
+    "rate of a network": lambda: problem_of(network(M=1, K=1, noise=NOISE, t=[4.0]), Segments((0.0, 1.0, 4.0))),
+    "rate of two tasks": lambda: problem_of(tasks(noise=0.1), Segments((0.0, 1.0, 4.0))),
+    "share of replay": lambda: problem_of(tasks(protocol="optimal"), Segments((1.0, 2.0, 4.0))),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in PROBLEMS])
+def test_gradients_agree_with_central_differences(name):
+    problem = PROBLEMS[name]()
+    values = np.linspace(0.5, 0.8, problem.segments.size)
     gradient = value_and_gradient(problem, values)[1]
     differences = [_difference(lambda at: value_and_gradient(problem, at)[0], values, i) for i in range(values.size)]
     assert np.linalg.norm(gradient - differences) < 1e-7 * np.linalg.norm(gradient)

@@ -63,4 +63,6 @@ def _optimal(name: str, theory: xr.Dataset, axis: str) -> int | None:
 def _control(ax: Axes, lines: xr.Dataset, axis: str, best: int) -> None:
     """The control, as steps where it is constant on segments."""
     control = lines.control.isel({axis: best})
-    ax.plot(control.t, control.values.ravel(), color=look_of(best)["color"])
+    values = control.values.ravel()
+    stepped = np.unique(values).size < values.size / 2
+    ax.plot(control.t, values, color=look_of(best)["color"], drawstyle="steps-post" if stepped else "default")

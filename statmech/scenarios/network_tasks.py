@@ -106,7 +106,7 @@ class NetworkTasks(Network):
         default=Blocked(),
         description="order of the tasks: blocked (the first up to the switch, then the second), interleaved (equal "
         "shares), {replay: fraction of the first after the switch}, {blocks: [times at which tasks begin in turn]} or "
-        "optimal (the share of the first of two)",
+        "optimal (the best fraction of the first of two)",
         json_schema_extra={"default": "blocked"},
     )
     switch: Annotated[Nonnegative, Field(gt=0)] | None = Field(
@@ -300,7 +300,7 @@ class NetworkTaskCell(NetworkCell):
 
     @property
     def wants_share(self) -> bool:
-        """True if the shares of the tasks are wanted at their optimum, and not known yet."""
+        """True if the fractions of the tasks are wanted at their optimum, and unknown."""
         return isinstance(self.protocol, BestShare) and self.protocol.share is None
 
     @property

@@ -1,6 +1,6 @@
 r"""The equations that have a control: one perceptron, a network, or a network that learns several tasks.
 
-The control is the learning rate or, of several tasks, the share of the first; what else changes with time is constant
+The control is the learning rate or, of several tasks, the fraction of the first; other functions of time are constant
 on each segment of the control. The state of a perceptron is :math:`(\log l, \log\theta)`, that of networks R, Q and v
 (`theory.networks.equations`).
 """
@@ -72,7 +72,7 @@ class NetworkRate:
 
 
 class OfSegment(NamedTuple):
-    """What is given on a segment to a network of several tasks: learning rate, noise, and the shares of tasks."""
+    """Values on a segment for a network of several tasks: learning rate, noise, and the probabilities of tasks."""
 
     eta: Array
     noise: Array
@@ -81,7 +81,7 @@ class OfSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class TasksControl:
-    """A network of several tasks; the control is the share of the first of two, or the learning rate."""
+    """A network of several tasks; the control is the fraction of the first of two, or the learning rate."""
 
     equations: TaskEquations
     of_share: bool
@@ -112,7 +112,7 @@ def _error(fields: Fields) -> Array:
 
 @singledispatch
 def problem_of(cell: Any, segments: Segments) -> Problem:
-    """The problem of the best control of a cell's learning rate, or of the share of its first task.
+    """The problem of the best control of a cell's learning rate, or of the fraction of its first task.
 
     Parameters
     ----------
