@@ -39,6 +39,7 @@ from .scenarios.network_tasks import NetworkTasks as NetworkTasks
 from .scenarios.online import Scenario as Scenario
 from .scenarios.online_clusters import OnlineClusters as OnlineClusters
 from .scenarios.online_rows import OnlineRows as OnlineRows
+from .scenarios.online_tasks import OnlineTasks as OnlineTasks
 from .scenarios.risk import Risk as Risk
 from .scenarios.stopping import Stopping as Stopping
 from .scenarios.stored_examples import StoredExamples as StoredExamples

@@ -96,9 +96,15 @@ class Replay(Protocol):
 
 @dataclass(frozen=True)
 class Blocked(Replay):
-    """The first task until the switch, then the second alone."""
+    """The first task until the switch, then the second alone; a single task has no switch."""
 
     share: float = 0.0
+
+    def pieces(self, tasks: int, switch: float | None) -> Pieces:
+        return Interleaved().pieces(tasks, switch) if tasks == 1 else super().pieces(tasks, switch)
+
+    def problem(self, tasks: int, switch: float | None, last: float) -> str:
+        return "" if tasks == 1 else super().problem(tasks, switch, last)
 
     def __str__(self) -> str:
         return _name_of(self)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 from scipy.special import erf
@@ -10,7 +9,7 @@ from scipy.stats import ks_2samp
 
 import simulate
 import theory
-from simulate.kernels import gram, network_tasks
+from simulate.kernels import gram
 from statmech import NetworkTasks
 
 LEVEL = 1e-3  # family-wise, over all distributions compared
@@ -117,11 +116,3 @@ def test_runs_of_many_inputs_tend_to_the_equations_before_and_after_a_switch():
         z = np.abs((run[name].mean("seed") - solved[name]) / error.where(error > 1e-12))  # a head rests
         assert float((z**2).mean()) ** 0.5 < 2, name  # entries of one run are correlated
         assert float(z.max()) < 4, name
-
-
-def test_a_uniform_draws_each_task_in_its_share():
-    learner = network_tasks.TaskNetworks(None, None, False, False, {}, {}, *[None] * 4, w=np.eye(3), copies=None, N=10)
-    uniform = (np.arange(1000) + 0.5) / 1000
-    with jax.enable_x64(True):
-        drawn = learner.drawn(uniform, np.array([0.2, 0.0, 0.8]))
-    assert [int(here.sum()) for here in drawn] == [200, 0, 800]

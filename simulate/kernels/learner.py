@@ -13,9 +13,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, ClassVar, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels.courses import Course
@@ -121,6 +124,17 @@ class Task:
 def stacked(numbers: Iterable[Any], dtype: str = "float64") -> Any:
     """Numbers of several tasks, or trees of them, as arrays (tasks,)."""
     return jax.tree.map(lambda *values: np.array(values, dtype), *numbers)
+
+
+def combined(rows: Array, basis: Array, units: int) -> Array:
+    """B_m/sqrt N = sum_n rows_mn e_n, of what an orthonormal basis e of the teachers has (M, ...).
+
+    `units` is the axis of units of one step (`Learner`): 0 where seeds are lanes, whose sums are unrolled.
+    """
+    if units:
+        return jnp.tensordot(rows, basis, 1)
+    each = rows.reshape(*rows.shape, *[1] * (basis.ndim - 1))
+    return reduce(add, (each[:, n] * basis[n] for n in range(len(basis))))
 
 
 class Record(NamedTuple):

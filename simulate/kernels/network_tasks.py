@@ -8,21 +8,18 @@ Heads are carried one after the other along the axis of units.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
 from simulate.kernels import networks
 from simulate.kernels.courses import Course
+from simulate.kernels.drawn_tasks import chosen, drawn_tasks, for_engine
 from simulate.kernels.learner import Task, stacked
 from simulate.kernels.networks import Networks
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
-from statmech.protocols import Pieces
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from statmech.schedules import Changes
 
@@ -44,24 +41,13 @@ class TaskNetworks(Networks):
         assert now is not None
         assert now.shares is not None
         active, (noise, uniform) = example
-        drawn = self.drawn(uniform, now.shares)
+        drawn = drawn_tasks(uniform, now.shares, len(self.w))
         heads = jnp.split(carry, carry.shape[self.units] // h.shape[self.units], axis=self.units)
         own = len(heads) > 1
-        w = _chosen([self.each(row, y) for row in self.w], drawn)
-        f, gain = self.descent(_chosen(heads, drawn) if own else carry, w, y, h, (active, noise), now)
+        w = chosen([self.each(row, y) for row in self.w], drawn)
+        f, gain = self.descent(chosen(heads, drawn) if own else carry, w, y, h, (active, noise), now)
         gain = jnp.concatenate([here * gain for here in drawn], axis=self.units) if own else gain
         return f, (carry + gain).astype(h.dtype)
-
-    def drawn(self, uniform: Array, shares: Array) -> list[Array]:
-        """Whether each task is that of the example, for shares (tasks,): a uniform in its part of (0, 1)."""
-        ends = jnp.cumsum(shares)
-        task = reduce(add, (uniform >= end for end in ends[:-1]), jnp.zeros(jnp.shape(uniform), int))
-        return [task == k for k in range(len(self.w))]
-
-
-def _chosen(values: Sequence[Array], drawn: Sequence[Array]) -> Array:
-    """The values of the task that is drawn."""
-    return reduce(add, (here * value for here, value in zip(drawn, values, strict=True)))
 
 
 def task(cell: NetworkTaskCell, dtype: str) -> Task:
@@ -72,6 +58,6 @@ def task(cell: NetworkTaskCell, dtype: str) -> Task:
         alone,
         learner=Family(TaskNetworks, alone.learner.fixed),
         kept=alone.kept.reshape(-1),
-        changes=changes._replace(tasks=Pieces(*(part[None] for part in cell.pieces))),
+        changes=changes._replace(tasks=for_engine(cell.pieces)),
         batch=cell.batch,
     )

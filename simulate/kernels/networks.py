@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels.courses import Course
-from simulate.kernels.learner import Learner, Task, stacked
+from simulate.kernels.learner import Learner, Task, combined, stacked
 from statmech.activations import Activation
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
@@ -74,11 +73,8 @@ class Networks(Learner):
         return self.sigma * normals.astype(dtype) if self.noisy else None
 
     def teachers(self, basis: Array) -> Array:
-        """B_m/sqrt N = sum_n rows_mn e_n, of coordinates, fields or vectors of the basis e (M, ...)."""
-        if self.units:
-            return jnp.tensordot(self.rows, basis, 1)
-        rows = self.rows.reshape(*self.rows.shape, *[1] * (basis.ndim - 1))
-        return reduce(add, (rows[:, n] * basis[n] for n in range(len(basis))))
+        """The teacher's units."""
+        return combined(self.rows, basis, self.units)
 
     def examples(self, noise: Array | None, active: Array) -> tuple[Array, Array | None]:
         """Whether there is a step, and its noise."""

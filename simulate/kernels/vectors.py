@@ -250,7 +250,8 @@ def _block_of_batch(
     y, h, examples = learner.teachers(fields[:teachers]), fields[teachers:], learner.examples(noise, active)
     f, after = learner.step(before, y, h, jnp.sum(x * x, axis=1), examples, now)
     gain = less(f @ x / count, vectors[teachers:], course and course.lost)
-    return Carried(vectors.at[teachers:].add(gain), jax.tree.map(lambda part: part.mean(1), after))
+    vectors, kept = vectors.at[teachers:].add(gain), learner.kept(jax.tree.map(lambda part: part.mean(1), after))
+    return Carried(vectors, learner.begin(kept, jnp.sum(vectors[teachers:] ** 2, axis=1) / program.N))
 
 
 def _noise(learner: Learner, key: Array, count: int, dtype: Any) -> Any:

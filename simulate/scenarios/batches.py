@@ -26,13 +26,14 @@ from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.online import OnlineCell, Scenario, steps
 from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
 from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
+from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
 NARROWEST = 8  # seeds: fewer take the time of 8
 SHORTEST = (
     16  # seeds into which a batch is cut to occupy all cores: two parts of 8 take 1.5 times the time of one of 16
 )
 CALLS = 16  # of a program, at most, in a unit of many cells: their keys are folded together
-C = TypeVar("C", OnlineCell, NetworkCell, OnlineClusterCell, OnlineRowsCell)
+C = TypeVar("C", OnlineCell, NetworkCell, OnlineClusterCell, OnlineRowsCell, OnlineTaskCell)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Unit(Generic[C]):
 class Batches(units.Simulator, Generic[C]):
     """Simulates seeds in batches, by one of the two engines; subclasses state the cells' tasks."""
 
-    scenario: Scenario | Network | OnlineClusters | OnlineRows
+    scenario: Scenario | Network | OnlineClusters | OnlineRows | OnlineTasks
     slow: tuple[str, ...] = ("decay",)  # rates of the Gram engine that float32 may not resolve
 
     @abstractmethod

@@ -67,7 +67,7 @@ class Simulator(Batches[OnlineCell]):
         check_lengths(scenario, unit, along, across)
         if self.engine(unit.cells[0]) is not vectors and scenario.dtype == "float32":
             for cell, *parts in zip(unit.cells, along, across, strict=True):
-                _check_precision(scenario, cell, *parts)
+                check_precision(scenario, cell, *parts)
         values = describe(along, across)
         if record.measured is not None:
             *students, vote, mean = np.moveaxis(record.measured, -1, 0)
@@ -103,7 +103,7 @@ def check_lengths(scenario: Any, unit: Unit[Any], along: np.ndarray, across: np.
         raise DivergedError(f"{unit.cells[int(np.argmin(exact))].described} has diverged: {left}")
 
 
-def _check_precision(scenario: Scenario, cell: OnlineCell, along: np.ndarray, across: np.ndarray) -> None:
+def check_precision(scenario: Any, cell: OnlineCell, along: np.ndarray, across: np.ndarray) -> None:
     """Refuse float32 where the Gram engine's rounding is not small beside what one example of N t teaches."""
     if scenario.t[-1] * cell.N < 0.5:
         return

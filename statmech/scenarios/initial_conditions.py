@@ -88,7 +88,7 @@ class Start(BaseModel):
         list of str
             Empty if they can.
         """
-        found = [*_length_problems(self.length, dtype)]
+        found = [*length_problems(self.length, dtype)]
         found += [
             f"{name} lists {len(value)} students, but K = {K}"
             for name, value in (("length", self.length), ("R", self.R))
@@ -114,7 +114,8 @@ class Start(BaseModel):
 DRAWN = Start(length=1.0, R=0.0, q=0.0)  # what entries drawn from N(0, 1) become in the limit: l = 1, R = q = 0
 
 
-def _length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
+def length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
+    """Why students cannot have this length, or these, in a precision: a sentence, or none."""
     longest = LONGEST[dtype]
     given = length if isinstance(length, tuple) else (length,)
     outside = [one for one in given if not 1 / longest <= one <= longest]

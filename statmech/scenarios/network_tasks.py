@@ -14,61 +14,34 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+from pydantic import Field
 
 from statmech.activations import ACTIVATIONS, Linear
 from statmech.controls import at_start
 from statmech.errors import Problem
 from statmech.inputs import Gaussian
-from statmech.parameters import Key, shown
-from statmech.protocols import WORDS, BestShare, Blocked, Pieces, Protocol, Replay, protocol_from, written_protocol
-from statmech.scenarios.axes import Numbers, Wholes, axis_of, points
+from statmech.parameters import shown
+from statmech.protocols import BestShare
+from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.controlled_keys import BEST, SEARCHES, controls_in, wants_optimum
-from statmech.scenarios.keys import PARAMETERS, Nonnegative, Number, Whole, config_key, word_or_section
+from statmech.scenarios.keys import PARAMETERS, config_key, word_or_section
 from statmech.scenarios.network import NUMBERS, VARIABLES, Network, NetworkCell, UnitsAxis
 from statmech.scenarios.network_matrices import Units, one_value
 from statmech.scenarios.page import Page
+from statmech.scenarios.task_keys import OverlapAxis, TaskCell, TaskKeys
 from statmech.scenarios.tasks_start import TasksStart
 from statmech.scenarios.variables import Variable
 
-MOST_TASKS, LARGEST_BATCH = 16, 10**6
-SHARE = {"type": "object", "minProperties": 1, "maxProperties": 1}
 SECTION = {"type": "object", "properties": {name: {} for name in TasksStart.model_fields}}
 START = {"anyOf": [{"enum": ["drawn"]}, SECTION]}
 DRAWN = TasksStart.model_validate({"name": "drawn", "drawn": 1.0})
-
-OverlapAxis = Annotated[
-    Numbers, axis_of(Annotated[Number, Field(ge=-1, le=1)], {"type": "number", "minimum": -1, "maximum": 1})
-]
-BatchAxis = Annotated[
-    Wholes,
-    axis_of(
-        Annotated[Whole, Field(ge=1, le=LARGEST_BATCH)], {"type": "integer", "minimum": 1, "maximum": LARGEST_BATCH}
-    ),
-]
-ProtocolAxis = Annotated[
-    Any,
-    axis_of(
-        Annotated[Any, AfterValidator(protocol_from), PlainSerializer(written_protocol)],
-        {"anyOf": [{"enum": [*WORDS]}, SHARE]},
-        spaced=False,
-    ),
-]
-
 
 StartAxis = Annotated[
     Any, axis_of(Annotated[Any, word_or_section(["drawn"], TasksStart, "a start")], START, spaced=False)
 ]
 
 
-def _without_section(given: Any) -> Any:
-    """The number of tasks; its section in a sketch of a config has keys that stand beside it."""
-    if isinstance(given, dict):
-        raise ValueError("is the number of tasks; overlap and heads are keys of their own, beside it")
-    return given
-
-
-class NetworkTasks(Network):
+class NetworkTasks(TaskKeys, Network):
     """Networks of two layers that learn several tasks online; any list is an axis of a sweep.
 
     Raises `ScenarioError` with one sentence per problem.
@@ -86,34 +59,19 @@ class NetworkTasks(Network):
     TITLE: ClassVar = "networks of several tasks"
     COORDINATES: ClassVar = {
         **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit", "search")},
-        "task": Key("task", "task", int),
-        "examples_seen": Key("examples_seen", "examples seen per input dimension: batch t", symbol="$bt$"),
+        **TaskKeys.TASK_COORDINATES,
     }
     FORMER: ClassVar = {}
     PAGE: ClassVar[Page | None] = None
 
-    tasks: Annotated[Whole, BeforeValidator(_without_section), Field(ge=1, le=MOST_TASKS)] = Field(
-        description="number of tasks, each with M teacher units of its own"
-    )
     M: UnitsAxis = config_key(1, description="number of teacher units, of each task", symbol="$M$")
     overlap: OverlapAxis = config_key(
-        0.0, description="overlap of the teacher units of the same number of two tasks, over that of T", symbol="$r$"
+        0.0,
+        description="overlap of the teachers of two tasks, for units of the same number, over that of T",
+        symbol="$r$",
     )
     heads: Literal["own", "shared"] = Field(
         default="own", description="second layer: own (one for each task) or shared (one for all)"
-    )
-    protocol: ProtocolAxis = Field(
-        default=Blocked(),
-        description="order of the tasks: blocked (the first up to the switch, then the second), interleaved (equal "
-        "shares), {replay: fraction of the first after the switch}, {blocks: [times at which tasks begin in turn]} or "
-        "optimal (the best fraction of the first of two)",
-        json_schema_extra={"default": "blocked"},
-    )
-    switch: Annotated[Nonnegative, Field(gt=0)] | None = Field(
-        default=None, description="time at which the second task begins, of the protocols blocked and replay"
-    )
-    batch: BatchAxis = config_key(
-        1, description="batch of a step: the fresh examples that it averages over", symbol="$b$"
     )
     start: StartAxis = Field(
         default="drawn",
@@ -123,7 +81,7 @@ class NetworkTasks(Network):
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
-        yield from self._task_problems()
+        yield from self.task_problems()
         yield from self._input_problems()
         yield from (found := list(self._matrix_problems()))
         yield from self._control_problems(found)
@@ -138,20 +96,6 @@ class NetworkTasks(Network):
                 needed = f"{self.tasks} tasks of M = {values['M']} teacher units and K = {K} student units"
                 yield ("N",), f"N = {N} is too small for {needed}: N must be at least K + tasks * M = {least}"
                 return
-
-    def _task_problems(self) -> Iterator[Problem]:
-        """Protocols that there are not, and tasks that no teacher units can be."""
-        protocols = points(self.protocol)
-        for protocol in protocols:
-            if sentence := protocol.problem(self.tasks, self.switch, self.t[-1]):
-                yield ("switch",) if sentence.startswith("switch") else ("protocol",), sentence
-                break
-        if self.switch is not None and not any(isinstance(protocol, Replay | BestShare) for protocol in protocols):
-            yield ("switch",), "is the time of the protocols blocked, replay and optimal: leave it out"
-        lowest = min(points(self.overlap))
-        if (self.tasks - 1) * lowest < -1:
-            least = f"at least -1/{self.tasks - 1}"
-            yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {least}"
 
     def _input_problems(self) -> Iterator[Problem]:
         if any(law != Gaussian() for law in points(self.inputs)):
@@ -170,7 +114,7 @@ class NetworkTasks(Network):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
                 return
-        if any((self.tasks - 1) * overlap < -1 for overlap in points(self.overlap)):
+        if min(points(self.overlap)) < self.lowest_overlap:
             return
         for cell in self._combined("K", "M", "overlap", "start"):
             for sentence in cell.start.problems(cell.K, cell.T, cell.heads, self.dtype):
@@ -216,13 +160,6 @@ class NetworkTasks(Network):
         found = {"t": np.asarray(self.t), "task": tasks, "student": students, "other": students, "teacher_unit": units}
         return found | ({"search": np.arange(1, SEARCHES + 1)} if self.theory_only else {})
 
-    @property
-    def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """The examples seen per input dimension, along the sweep's dimension of `batch` if there is one."""
-        dims = tuple(dim for dim, group in self.dimensions.items() if "batch" in group)
-        examples = np.outer(points(self.batch), self.t)
-        return {"examples_seen": ((*dims, "t"), examples if dims else examples[0])}
-
     def _step(self, cell: NetworkCell) -> float:
         """Seconds of one step of one seed."""
         assert isinstance(cell, NetworkTaskCell)
@@ -256,16 +193,11 @@ class NetworkTasks(Network):
 
 
 @dataclass(frozen=True)
-class NetworkTaskCell(NetworkCell):
+class NetworkTaskCell(TaskCell, NetworkCell):
     """One point of the grid: a network with the teacher units of all tasks, M in number, heads and a protocol."""
 
     start: TasksStart  # type: ignore[assignment]
-    tasks: int
     heads: int
-    overlap: float
-    protocol: Protocol
-    switch: float | None
-    batch: int
 
     @property
     def own(self) -> int:
@@ -275,8 +207,7 @@ class NetworkTaskCell(NetworkCell):
     @property
     def T(self) -> np.ndarray:
         """Products of the teacher units of all tasks, shape (M, M)."""
-        tasks = np.where(np.eye(self.tasks, dtype=bool), 1.0, self.overlap)
-        return np.kron(tasks, self.teacher.of(self.own)[0])
+        return np.kron(self.between, self.teacher.of(self.own)[0])
 
     @property
     def w(self) -> np.ndarray:
@@ -302,11 +233,6 @@ class NetworkTaskCell(NetworkCell):
     def wants_share(self) -> bool:
         """True if the fractions of the tasks are wanted at their optimum, and unknown."""
         return isinstance(self.protocol, BestShare) and self.protocol.share is None
-
-    @property
-    def pieces(self) -> Pieces:
-        """The pieces of the protocol."""
-        return self.protocol.pieces(self.tasks, self.switch)
 
     @property
     def identical(self) -> bool:

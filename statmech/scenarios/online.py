@@ -507,8 +507,9 @@ class OnlineCell(Cell):
         """True if all students start alike, so that one of them represents all."""
         return (self.start or DRAWN).alike
 
-    def words(self) -> tuple[int, ...]:
-        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that name this cell, in the names that its random numbers were first given by."""
         identity = {
             "rule": self.name,
             **in_former_names(Scenario.FORMER, self.parameters),
@@ -521,12 +522,16 @@ class OnlineCell(Cell):
         }
         if not isinstance(self.inputs, Gaussian):
             identity["inputs"] = written(self.inputs)
-        return words_of(identity)
+        return identity
+
+    def words(self) -> tuple[int, ...]:
+        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+        return words_of(self.identity)
 
 
-def start_problems(start: Start | str, rules: Iterable[str], students: Iterable[int], dtype: str) -> Iterator[Problem]:
+def start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dtype: str) -> Iterator[Problem]:
     """The first reason why students of these rules, so many of them, cannot start like this."""
-    longest = float(np.max(start.length)) if isinstance(start, Start) else DRAWN.length
+    longest = float(np.max((DRAWN if isinstance(start, str) else start).length))
     for name in rules:
         if longest >= (bound := RULES[name].longest_start):
             yield ("start",), _too_long(name, bound, None if start == "drawn" else longest)

@@ -45,6 +45,7 @@ TOGETHER: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kinds(
     {
         ("rule", "clusters"): "online_clusters:OnlineClusters",
         ("rule", "population"): "online_rows:OnlineRows",
+        ("rule", "tasks"): "online_tasks:OnlineTasks",
         ("network", "tasks"): "network_tasks:NetworkTasks",
     }
 )

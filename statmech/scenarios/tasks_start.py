@@ -1,4 +1,4 @@
-"""The student of several tasks at t = 0: its units beside the teacher units of all tasks, and its heads."""
+"""The student of several tasks at t = 0: a perceptron, or a network's units and heads, beside all teachers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from statmech.scenarios.axes import ReadAs
+from statmech.scenarios.initial_conditions import CosineOrEach, Positive, length_problems
 from statmech.scenarios.keys import Number
 from statmech.scenarios.network_matrices import (
     NUMBER,
     NUMBERS,
+    ROUNDING,
     ROWS,
     NetworkStart,
     Overlaps,
@@ -128,3 +130,44 @@ class TasksStart(Section):
         R = self.R if self.along is None else (np.asarray(self.along, float) @ rows_of(T).T).tolist()
         given = {"Q": self.Q, "R": R, "drawn": self.drawn}
         return NetworkStart.model_validate({name: value for name, value in given.items() if value is not None})
+
+
+class PerceptronStart(Section):
+    """A perceptron's order parameters at t = 0: its length, and R with the teacher of each task, or one for all.
+
+    >>> PerceptronStart(R=[0.1, 0.05]).of(2)
+    (1.0, array([0.1 , 0.05]))
+    """
+
+    length: Positive = Field(default=1.0, description="|J|/sqrt(N)")
+    R: CosineOrEach = Field(default=0.0, description="teacher-student cosine, one value, or one per task")
+
+    def of(self, tasks: int) -> tuple[float, np.ndarray]:
+        """The length, and R (tasks,)."""
+        return self.length, np.broadcast_to(np.asarray(self.R, float), tasks).copy()
+
+    def problems(self, between: np.ndarray, dtype: str = "float64") -> list[str]:
+        """Why no student can start like this beside teachers of these cosines (tasks, tasks), a sentence each.
+
+        Parameters
+        ----------
+        between
+            The cosines of the teachers.
+        dtype
+            Precision in which the squared length must be finite.
+
+        Returns
+        -------
+        list of str
+            Empty if one can.
+        """
+        tasks = len(between)
+        if found := length_problems(self.length, dtype):
+            return found
+        if isinstance(self.R, tuple) and len(self.R) != tasks:
+            return [f"R lists {len(self.R)} tasks, but tasks = {tasks}"]
+        R = self.of(tasks)[1]
+        if np.linalg.eigvalsh(np.block([[between, R[:, None]], [R, 1.0]]))[0] > -ROUNDING:
+            return []
+        given = f"R = {R.tolist()} with teachers of overlap {between[0, 1]:g}"
+        return [f"no student has {given}: the matrix of their cosines would not be positive"]

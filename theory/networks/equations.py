@@ -237,7 +237,7 @@ def side_by_side(
     return [solved[first[identity]] for identity in identities]
 
 
-def check_complete(cells: Sequence[NetworkCell], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:
+def check_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:
     """Raise `SolverError` for the first cell whose rows are not finite, or end before the last time."""
     for cell, own, done in zip(cells, rows, completed, strict=False):
         if not (done and np.isfinite(own).all()):

@@ -1,0 +1,70 @@
+r"""Perceptrons that learn several tasks: each step draws the task of its example, whose teacher gives the label.
+
+The step at t = steps/N is one of task k with the probability :math:`p_k(t)` of the protocol (`statmech.protocols`),
+which the course of a block holds for each of its steps. One uniform chooses k, and where it lies in the part of task k
+whether the label is flipped: the first fraction :math:`p_f` of each part is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from simulate.kernels import perceptrons
+from simulate.kernels.courses import Course
+from simulate.kernels.drawn_tasks import chosen, drawn_tasks, for_engine
+from simulate.kernels.learner import Task, combined, stacked
+from simulate.kernels.perceptrons import Perceptrons
+from statmech.numerics.gaussian import Array
+from statmech.parameters import Family
+from statmech.scenarios.network_matrices import rows_of
+from statmech.scenarios.online_tasks import OnlineTaskCell
+
+
+@dataclass(frozen=True)
+class TaskPerceptrons(Perceptrons):
+    """A student of several teachers, whose `rows` (tasks, tasks) are B/sqrt N in an orthonormal basis."""
+
+    rows: Array = 1.0
+
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
+        """Return the uniforms that draw tasks and flips."""
+        return uniforms
+
+    def examples(self, noise: Array, active: Array) -> tuple[Array, Array]:
+        """Whether there is a step, and its uniform."""
+        return active, noise
+
+    def teachers(self, basis: Array) -> Array:
+        """The teachers of all tasks."""
+        return combined(self.rows, basis, self.units)
+
+    def step(
+        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array], now: Course | None
+    ) -> tuple[Array, Array]:
+        """The student's f and its new squared length."""
+        assert now is not None
+        assert now.shares is not None
+        (active, uniform), tasks = example, len(self.rows)
+        drawn, begins = drawn_tasks(uniform, now.shares, tasks), jnp.cumsum(now.shares) - now.shares
+        flipped = chosen([uniform < begins[k] + self.flip * now.shares[k] for k in range(tasks)], drawn)
+        right = (jnp.where(flipped, -1.0, 1.0) * active).astype(h.dtype)
+        return super().step(carry, chosen(jnp.split(y, tasks, axis=self.units), drawn), h, norm, right, now)
+
+
+def task(cell: OnlineTaskCell, dtype: str) -> Task:
+    """The task of an engine: a perceptron of several teachers in the order of its protocol, or of one."""
+    alone = replace(perceptrons.task(cell, dtype), batch=cell.batch)
+    if cell.tasks == 1:
+        return alone
+    changes = stacked([cell.changing])
+    return replace(
+        alone,
+        learner=Family(TaskPerceptrons, alone.learner.fixed),
+        parameters=alone.parameters | {"rows": np.asarray(rows_of(cell.between), dtype)[None]},
+        M=cell.tasks,
+        changes=changes._replace(tasks=for_engine(cell.pieces)),
+    )

@@ -1,0 +1,55 @@
+"""Simulates perceptrons that learn several tasks: every cell, seeds in batches, batches on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from simulate.execution.units import UnitResult
+from simulate.kernels import online_tasks
+from simulate.kernels.learner import Task
+from simulate.scenarios.batches import Batches, Unit
+from simulate.scenarios.online import check_lengths, check_precision
+from statmech.results.dataset import describe_student
+from statmech.scenarios.network_matrices import rows_of
+from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
+
+
+class Simulator(Batches[OnlineTaskCell]):
+    """A perceptron of several tasks: seeds in batches, by the engine that is asked for."""
+
+    source = "weight vectors or order parameters on line"
+    scenario: OnlineTasks
+
+    def task(self, cell: OnlineTaskCell, others: Sequence[OnlineTaskCell] = ()) -> Task:
+        """The student of a cell, and its teachers."""
+        return online_tasks.task(cell, self.scenario.dtype)
+
+    def teachers(self, cell: OnlineTaskCell) -> int:
+        """The number of tasks."""
+        return cell.tasks
+
+    def program(self, cell: OnlineTaskCell) -> Hashable:
+        """None: each cell is simulated alone."""
+        return None
+
+    def run(self, unit: Unit[OnlineTaskCell]) -> list[UnitResult]:
+        """The variables of a batch of seeds of a cell."""
+        record, [cell], scenario = self.record(unit), unit.cells, self.scenario
+        length, across = np.linalg.norm(record.along, axis=-1), record.across
+        check_lengths(scenario, unit, length, across)
+        if scenario.dtype == "float32" and scenario.engine == "gram":
+            check_precision(scenario, cell, length[0], across[0])
+        rows = rows_of(cell.between).astype(scenario.dtype).astype(float)
+        return unit.results(_described(rows, record.along[..., 0, :], np.sqrt(across[..., 0, 0])))
+
+
+def _described(rows: np.ndarray, along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
+    """The variables of a student from its coordinates (..., tasks) in the space of the teachers' rows (tasks, tasks),
+    and the length (...) of the rest."""
+    onto = along @ rows.T
+    # what is left of the student across each teacher keeps its digits as R tends to 1
+    beside = np.linalg.norm(along[..., None, :] - onto[..., None] * rows, axis=-1)
+    values = describe_student(onto, np.hypot(beside, across[..., None]))
+    return values | {"length": np.hypot(np.linalg.norm(along, axis=-1), across)}

@@ -1,0 +1,238 @@
+r"""A perceptron that learns several tasks online: the teachers of all tasks, the student, and the protocol.
+
+An `OnlineTasks` is what a config file with the keys `rule` and `tasks` holds and what `simulate.run` and `theory.solve`
+take. Each task has one teacher, and any two teachers have the cosine r, the overlap of the tasks. A step is that of a
+`Scenario` of one student, on a new example whose label is that of the teacher of one task, with the probability that
+the protocol gives this task at t = steps/N (`statmech.protocols`), or the mean over a `batch` of b such examples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import InitVar, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from statmech.errors import Problem, ScenarioError
+from statmech.inputs import Gaussian
+from statmech.parameters import family_of
+from statmech.protocols import BestShare
+from statmech.rules import RULES
+from statmech.scenarios.axes import Names, Numbers, points
+from statmech.scenarios.initial_conditions import Start
+from statmech.scenarios.keys import (
+    PARAMETERS,
+    DimensionAxis,
+    FlipAxis,
+    NonnegativeAxis,
+    Times,
+    config_key,
+    one_of,
+    word_or_section,
+)
+from statmech.scenarios.network_matrices import rows_of
+from statmech.scenarios.online import (
+    ANNEALING,
+    DECAY,
+    ENGINE,
+    RECORDED,
+    SCHEDULE,
+    UNCHANGED,
+    VARIABLES,
+    VECTORS_STEP,
+    VECTORS_STEP_PER_DIMENSION,
+    OnlineCell,
+    Scenario,
+    start_problems,
+)
+from statmech.scenarios.schedules import OptionalSchedule
+from statmech.scenarios.step_sizes import annealing_problems, rate_problems, steps_problems
+from statmech.scenarios.task_keys import TaskCell, TaskKeys, between_tasks
+from statmech.scenarios.tasks_start import PerceptronStart
+from statmech.scenarios.variables import Variable
+from statmech.schedules import SCHEDULES
+
+GRAM_STEP, GRAM_STEP_PER_EXAMPLE = 1.5e-7, 2e-8  # seconds that a step takes on one core, and for each further example
+DRAWN = PerceptronStart()  # what entries drawn from N(0, 1) become in the limit
+CHANGING = {name: default for name, default in UNCHANGED.items() if name != "drift"}
+NOT_HERE = {
+    "heads": "perceptrons have no second layer, and so no heads: leave them out",
+    "K": "several tasks are learnt by one student: leave out K",
+    "inputs": "several tasks are learnt from gaussian inputs of equal variance only: leave out inputs",
+    "drift": "the teachers of several tasks do not drift: leave out drift",
+    "corrections": "several tasks have no equations for corrections of order 1/N: leave out corrections",
+    "gram": "several tasks record R and the length in place of the Gram matrix: leave out gram",
+}
+
+
+class OnlineTasks(TaskKeys):
+    """A perceptron that learns several tasks online by one rule; any list is an axis of a sweep.
+
+    Raises `ScenarioError` with one sentence per problem.
+
+    >>> scenario = OnlineTasks(rule=["hebb", "adatron"], tasks=2, overlap=[0, 0.5], N=100, switch=5, t=[0, 5, 10])
+    >>> scenario.shape
+    {'rule': 2, 'overlap': 2}
+    """
+
+    CHOICE: ClassVar = "rule"
+    KINDS: ClassVar = RULES
+    AXES: ClassVar = ("rule", "overlap", "protocol", "N", "batch", PARAMETERS, "flip", *CHANGING)
+    OMITTED: ClassVar = CHANGING
+    TITLE: ClassVar = "online learning of several tasks"
+    CITES: ClassVar = ("miyoshi2005", "lee2021")
+    COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES
+    together: ClassVar = Scenario.together
+    equations: ClassVar = (
+        r"\mathbf J \leftarrow \mathbf J + \frac\eta b\sum_{\mu=1}^b\sigma^\mu g(\kappa^\mu, l)\,\mathbf x^\mu",
+        r"\kappa^\mu = \sigma^\mu\,\mathbf J\cdot\mathbf x^\mu/l",
+        r"\dot R_s = \sum_a p_a\left[(T_{sa} - R_sR_a)\frac{D_a}l - R_s\frac{\langle f^2\rangle_a}{2bl^2}\right]",
+        r"\epsilon_g = \tfrac1\pi\arccos R",
+    )
+
+    rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
+    N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
+    flip: FlipAxis = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
+    decay: NonnegativeAxis = DECAY
+    schedule: OptionalSchedule = SCHEDULE
+    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING
+    t: Times = RECORDED
+    start: Annotated[Any, word_or_section(["drawn"], PerceptronStart, "a start")] = Field(
+        default="drawn", description="start, at t = 0: drawn (entries from N(0,1)) or {length, R}, R one for each task"
+    )
+    dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
+    engine: Literal["gram", "vectors"] = ENGINE
+
+    if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
+        eta: InitVar[Numbers] = 1.0
+        assumed_flip: InitVar[Numbers] = 0.0
+        margin: InitVar[Numbers] = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Refuse keys of networks, of ensembles, and of one teacher."""
+        if found := [((name,), why) for name, why in NOT_HERE.items() if name in given]:
+            raise ScenarioError(found)
+        return given
+
+    def _problems(self) -> Iterator[Problem]:
+        least = min(points(self.N))
+        if least < self.tasks + 1:
+            yield (
+                ("N",),
+                f"N = {least} is too small for {self.tasks} teachers and a student: N must be at least tasks + 1",
+            )
+        yield from steps_problems(self.t[-1], max(points(self.N)))
+        yield from self.task_problems()
+        if any(isinstance(protocol, BestShare) for protocol in points(self.protocol)):
+            yield ("protocol",), "optimal shares of tasks are those of networks: perceptrons have blocks or replay"
+        yield from self._start_problems()
+        yield from annealing_problems(self.schedule, self.annealing)
+        for decay, N in self.pairs("decay", "N") if "decay" in self.axis_values() else ():
+            if problem := next(rate_problems("decay", decay, N), None):
+                yield problem
+                return
+
+    def _start_problems(self) -> Iterator[Problem]:
+        """Starts that a rule does not have, and students that there are not beside these teachers."""
+        found = list(start_problems(self.start, points(self.rule), [], self.dtype))
+        yield from found
+        if found or not isinstance(self.start, PerceptronStart):
+            return
+        for overlap in points(self.overlap):
+            between = between_tasks(self.tasks, overlap)
+            for sentence in self.start.problems(between, self.dtype) if overlap >= self.lowest_overlap else ():
+                yield ("start",), sentence
+                return
+
+    @property
+    def theory_ignores(self) -> dict[str, Any]:
+        return {"N": None}
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return {
+            "eps_g": Variable(("t", "task"), "generalization error, of a task", r"$\epsilon_g$"),
+            "R": replace(VARIABLES["R"], dims=("t", "task")),
+            "length": replace(VARIABLES["length"], dims=("t",)),
+        }
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The times and the tasks."""
+        return {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
+
+    def seconds(self) -> float:
+        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        cells = math.prod(self.shape.values())
+        pairs = self.pairs("batch", "N")
+        return self.t[-1] * cells / len(pairs) * sum(N * self._step(batch, N) for batch, N in pairs)
+
+    def _step(self, batch: int, N: int) -> float:
+        if self.engine == "gram":
+            return GRAM_STEP + GRAM_STEP_PER_EXAMPLE * (batch - 1)
+        return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N * batch
+
+    def programs(self) -> set[Any]:
+        """The engine's, for each rule and number of examples of a step, and the size of its weight vectors."""
+        direct = self.engine == "vectors"
+        return {(family_of(cell.rule), cell.batch, cell.annealing, direct and cell.N) for cell in self.cells()}
+
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineTaskCell:
+        return OnlineTaskCell(
+            name=values["rule"],
+            rule=self.kind_at(values),
+            K=1,
+            N=values["N"],
+            inputs=Gaussian(),
+            flip=values["flip"],
+            **{name: values[name] for name in CHANGING if name in values},
+            start=self.start if isinstance(self.start, PerceptronStart) else None,
+            index=index,
+            tasks=self.tasks,
+            **{name: values[name] for name in ("overlap", "protocol", "batch")},
+            switch=self.switch,
+        )
+
+
+@dataclass(frozen=True)
+class OnlineTaskCell(TaskCell, OnlineCell):
+    """One point of the grid: one rule with its parameters, one size, one start, the tasks and their protocol."""
+
+    start: PerceptronStart | None  # type: ignore[assignment]  # None: drawn
+
+    @property
+    def length_and_R(self) -> tuple[float, np.ndarray]:
+        """The length, and R (tasks,) at t = 0, in the limit of large N."""
+        return (self.start or DRAWN).of(self.tasks)
+
+    @property
+    def coordinates(self) -> np.ndarray | None:
+        """Where the student starts in a basis that begins with the teachers', shape (1, tasks + 1); None: drawn."""
+        if self.start is None:
+            return None
+        length, R = self.length_and_R
+        rows = rows_of(np.block([[self.between, R[:, None]], [R, 1.0]]))
+        along = length * rows[-1:, :-1]
+        return np.append(along, np.sqrt(np.maximum(length**2 - np.sum(along**2, keepdims=True), 0.0)), axis=1)
+
+    @property
+    def described(self) -> str:
+        """Its tasks, rule and parameters, for messages."""
+        several = f"{self.tasks} tasks of overlap {self.overlap:g}, {self.protocol}: " if self.tasks > 1 else ""
+        return several + super().described
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that name this cell: one task, and one example a step, have the random numbers of a `Scenario`."""
+        found = super().identity
+        if self.start:
+            found["start"] = Start.model_validate(self.start.model_dump()).model_dump()
+        if self.tasks > 1:
+            pieces = {name: part.tolist() for name, part in self.pieces._asdict().items()}
+            found |= {"tasks": self.tasks, "overlap": self.overlap, **pieces}
+        return found | ({"batch": self.batch} if self.batch > 1 else {})

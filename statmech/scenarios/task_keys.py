@@ -1,0 +1,131 @@
+"""Keys of several tasks, learnt by perceptrons or networks: how many, their overlap, their order, and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+
+from statmech.errors import Problem
+from statmech.parameters import Key
+from statmech.protocols import WORDS, BestShare, Blocked, Pieces, Protocol, Replay, protocol_from, written_protocol
+from statmech.scenarios.axes import Numbers, Wholes, axis_of, points
+from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.keys import Nonnegative, Number, Whole, config_key
+
+MOST_TASKS, LARGEST_BATCH = 16, 10**6
+SHARE = {"type": "object", "minProperties": 1, "maxProperties": 1}
+
+OverlapAxis = Annotated[
+    Numbers, axis_of(Annotated[Number, Field(ge=-1, le=1)], {"type": "number", "minimum": -1, "maximum": 1})
+]
+BatchAxis = Annotated[
+    Wholes,
+    axis_of(
+        Annotated[Whole, Field(ge=1, le=LARGEST_BATCH)], {"type": "integer", "minimum": 1, "maximum": LARGEST_BATCH}
+    ),
+]
+ProtocolAxis = Annotated[
+    Any,
+    axis_of(
+        Annotated[Any, AfterValidator(protocol_from), PlainSerializer(written_protocol)],
+        {"anyOf": [{"enum": [*WORDS]}, SHARE]},
+        spaced=False,
+    ),
+]
+
+
+def _without_section(given: Any) -> Any:
+    """The number of tasks; its section in a sketch of a config has keys that stand beside it."""
+    if isinstance(given, dict):
+        raise ValueError("is the number of tasks; overlap and heads are keys of their own, beside it")
+    return given
+
+
+class TaskKeys(AbstractScenario):
+    """The keys of several tasks, and what they cannot be; a kind adds what learns, and the times t."""
+
+    TASK_COORDINATES: ClassVar[dict[str, Key]] = {
+        "task": Key("task", "task", int),
+        "examples_seen": Key("examples_seen", "examples seen per input dimension: batch t", symbol="$bt$"),
+    }
+
+    tasks: Annotated[Whole, BeforeValidator(_without_section), Field(ge=1, le=MOST_TASKS)] = Field(
+        description="number of tasks, each with a teacher of its own"
+    )
+    overlap: OverlapAxis = config_key(0.0, description="overlap of the teachers of two tasks", symbol="$r$")
+    protocol: ProtocolAxis = Field(
+        default=Blocked(),
+        description="order of the tasks: blocked (the first up to the switch, then the second), interleaved (equal "
+        "shares), {replay: fraction of the first after the switch}, {blocks: [times at which tasks begin in turn]} or "
+        "optimal (the best fraction of the first of two)",
+        json_schema_extra={"default": "blocked"},
+    )
+    switch: Annotated[Nonnegative, Field(gt=0)] | None = Field(
+        default=None, description="time at which the second task begins, of the protocols blocked and replay"
+    )
+    batch: BatchAxis = config_key(
+        1, description="batch of a step: the fresh examples that it averages over", symbol="$b$"
+    )
+
+    if TYPE_CHECKING:
+        t: Any  # a key of the kind
+
+    def task_problems(self) -> Iterator[Problem]:
+        """Protocols that there are not, and overlaps that no teachers can have."""
+        protocols = points(self.protocol)
+        for protocol in protocols:
+            if sentence := protocol.problem(self.tasks, self.switch, self.t[-1]):
+                yield ("switch",) if sentence.startswith("switch") else ("protocol",), sentence
+                break
+        if self.switch is not None and not any(isinstance(protocol, Replay | BestShare) for protocol in protocols):
+            yield ("switch",), "is the time of the protocols blocked, replay and optimal: leave it out"
+        if (lowest := min(points(self.overlap))) < self.lowest_overlap:
+            least = f"at least -1/{self.tasks - 1}"
+            yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {least}"
+
+    @property
+    def lowest_overlap(self) -> float:
+        """The lowest overlap that so many teachers can have with each other."""
+        return -1 / max(self.tasks - 1, 1)
+
+    @property
+    def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """The examples seen per input dimension, along the sweep's dimension of `batch` if there is one."""
+        dims = tuple(dim for dim, group in self.dimensions.items() if "batch" in group)
+        examples = np.outer(points(self.batch), self.t)
+        return {"examples_seen": ((*dims, "t"), examples if dims else examples[0])}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskCell:
+    """One point of the grid of a kind with several tasks: their number, overlap, protocol and batch."""
+
+    tasks: int
+    overlap: float
+    protocol: Protocol
+    switch: float | None
+    batch: int
+
+    @property
+    def pieces(self) -> Pieces:
+        """The pieces of the protocol."""
+        return self.protocol.pieces(self.tasks, self.switch)
+
+    @property
+    def between(self) -> np.ndarray:
+        """The overlaps of tasks (tasks, tasks), 1 of each with itself."""
+        return between_tasks(self.tasks, self.overlap)
+
+
+def between_tasks(tasks: int, overlap: float) -> np.ndarray:
+    """The overlaps of tasks (tasks, tasks), 1 of each with itself.
+
+    >>> between_tasks(2, 0.5)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    return np.where(np.eye(tasks, dtype=bool), 1.0, overlap)

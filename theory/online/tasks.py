@@ -1,0 +1,205 @@
+r"""The order-parameter equations of a perceptron that learns several tasks online, for N -> infinity.
+
+Let :math:`T_{sa}` be the cosines of the tasks' teachers, and :math:`R_s` those of the student with each. An example of
+task a moves the student towards the teacher a; with the averages :math:`\langle fu\rangle_a`, :math:`D_a` and
+:math:`\langle f^2\rangle_a` of `theory.online.averages` at the angle to this teacher, for probabilities :math:`p_a(t)`
+of tasks (`statmech.protocols`) and b examples a step,
+
+.. math::
+    \frac{d\log l}{dt} &= \sum_a p_a\left[\frac{\langle fu\rangle_a}{l} + \frac{\langle f^2\rangle_a}{2bl^2}\right]
+        - \nu, \\
+    \dot R_s &= \sum_a p_a\left[(T_{sa} - R_sR_a)\,\frac{D_a}{l} - R_s\frac{\langle f^2\rangle_a}{2bl^2}\right] .
+
+We integrate :math:`y_s = 1 - R_s`, which keeps its digits as a task is learnt: with :math:`d_{sa} = 1 - T_{sa}`, which
+is exactly 0 for s = a, :math:`T_{sa} - R_sR_a = y_s + y_a - y_sy_a - d_{sa}`. For one task these are the equations of
+`theory.online.equations`. A step that averages b examples moves as far as b steps of one with the rates
+:math:`\eta/b` and :math:`\nu/b`: only :math:`\eta^2` becomes :math:`\eta^2/b`.
+
+The probabilities jump where a piece of the protocol begins, so that each piece is integrated by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.numerics.gaussian import Array
+from statmech.order_parameters import angle_from_versine
+from statmech.parameters import Family, family_of
+from statmech.rules import Averages, Rule
+from statmech.runtime.devices import double_precision
+from statmech.runtime.forks import check_fork
+from statmech.runtime.programs import filled_up, quickly_compiled
+from statmech.scenarios.online_tasks import OnlineTaskCell
+from statmech.schedules import Changes
+from theory.networks.equations import check_complete, side_by_side
+from theory.numerics.dormand_prince import integrate
+from theory.numerics.pieces import in_pieces
+from theory.online.averages import averages
+from theory.online.equations import ATOL, ATOL_Y, LONGEST
+from theory.online.stiff_equations import check_lengths
+
+RTOL = 1e-12
+MAX_STEPS = 2_000_000
+LANES = 128  # parameter combinations that are integrated side by side, if their rules have closed forms
+
+
+class Student(NamedTuple):
+    """The student's log l (...,), and y = 1 - R with the teacher of each task (..., tasks)."""
+
+    log_length: np.ndarray
+    y: np.ndarray
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Static arguments of the compiled solver: rules, closed forms or quadrature, the schedule if there is one."""
+
+    rules: tuple[Family, ...]
+    closed: bool
+    scheduled: str | None
+
+
+class Setting(NamedTuple):
+    """Run-time arguments, lanes last: a rule's index among all, its parameters, label noise, what changes, d (tasks,
+    tasks, L) of the teachers, and the examples of a step."""
+
+    rule: Array
+    parameters: dict[str, Array]
+    flip: Array
+    changes: Changes
+    apart: Array
+    batch: Array
+
+
+def task_rates(each: Averages, length: Array, y: Array, setting: Setting, shares: Array) -> tuple[Array, Array]:
+    """The time derivatives of log l, and of y (tasks,).
+
+    Parameters
+    ----------
+    each
+        Averages of the examples of each task, arrays (tasks,), learning rate included.
+    length, y
+        The student's length, and 1 - R with the teacher of each task (tasks,).
+    setting
+        The setting of one lane.
+    shares
+        Probabilities of the tasks (tasks,).
+    """
+    half_diffusion = each.ff / length**2 / setting.batch / 2
+    growth = shares @ (each.fu / length + half_diffusion) - setting.changes.decay
+    towards = y[:, None] + (1 - y[:, None]) * y - setting.apart  # T - R R, of a teacher and an active one
+    return growth, (1 - y) * (shares @ half_diffusion) - towards @ (shares * each.response / length)
+
+
+def _rates(equations: Equations, rows: Array, setting: Setting, shares: Array) -> Array:
+    """The time derivative of one lane's rows: log l, y, and the time."""
+    log_length, y, t = rows[0], jnp.clip(rows[1:-1], 0.0, 2.0), rows[-1]
+    theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
+
+    def under(family: Family) -> Callable[[], tuple[Array, Array]]:
+        parameters = {name: setting.parameters[name] for name in family.reals}
+        if equations.scheduled:
+            parameters["eta"] = setting.changes.schedule.rate(parameters["eta"], t)
+        rule: Rule = family(**parameters)
+
+        def rates() -> tuple[Array, Array]:
+            each = averages(rule, equations.closed, theta, length, setting.flip)
+            return task_rates(Averages(*(part + 0.0 * theta for part in each)), length, y, setting, shares)
+
+        return rates
+
+    growth, y_rate = jax.lax.switch(setting.rule, [under(family) for family in equations.rules])
+    return jnp.concatenate([growth[None], y_rate, jnp.ones(1)])
+
+
+@quickly_compiled
+def solve_piece(
+    equations: Equations, setting: Setting, shares: Array, start: Array, times: Array, most: Array
+) -> tuple[Array, Array]:
+    """Integrate the state's rows (T, C, L) with constant probabilities of tasks; also return True for complete lanes.
+
+    Parameters
+    ----------
+    equations, setting
+        Static and run-time arguments.
+    shares
+        Probabilities of the tasks (tasks, L).
+    start, times, most
+        Those of `theory.numerics.dormand_prince.integrate`, from the beginning of the piece.
+    """
+    lanes = jax.vmap(lambda *given: _rates(equations, *given), in_axes=-1, out_axes=-1)
+    atol = jnp.asarray([ATOL, *[ATOL_Y] * len(shares), ATOL])[:, None]
+    return integrate(lambda rows: lanes(rows, setting, shares), start, times, RTOL, atol, most)
+
+
+def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[Student]:
+    """The student of each cell at each time, arrays with a leading axis of times.
+
+    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    Cells whose pieces begin together are integrated side by side, and those that differ in N only share a solution.
+    """
+    check_fork()
+    t = np.asarray(list(times), float)
+
+    def program(at: int) -> tuple[Any, ...]:
+        cell = cells[at]
+        closed, scheduled = cell.rule.has_closed_form, None if cell.schedule is None else cell.annealing
+        return closed, None if closed else family_of(cell.rule), scheduled, cell.tasks, tuple(cell.pieces.starts)
+
+    def together(program: tuple[Any, ...], some: list[int]) -> list[Student]:
+        return _solve_together([cells[at] for at in some], t)
+
+    return side_by_side(list(map(_identity, cells)), program, lambda program: LANES if program[0] else 1, together)
+
+
+def _identity(cell: OnlineTaskCell) -> tuple[Any, ...]:
+    """Return all that a cell's equations and their start depend on."""
+    rule = (cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items())
+    return (*rule, id(cell.start), cell.overlap, cell.batch, cell.protocol, cell.switch)
+
+
+def _solve_together(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[Student]:
+    """The students of cells that one program serves; lanes are filled up."""
+    rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in cells))
+    scheduled = None if cells[0].schedule is None else cells[0].annealing
+    equations = Equations(rules, cells[0].rule.has_closed_form, scheduled)
+    filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
+    setting, start = setting_of(filled, rules), np.stack([start_of(cell) for cell in filled], axis=-1)
+
+    def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
+        shares = np.stack([cell.pieces.at(np.float64(begin)) for cell in filled], axis=-1)
+        return solve_piece(equations, setting, shares, rows, recorded, np.int64(MAX_STEPS))
+
+    with double_precision():
+        rows, completed = in_pieces(solve, cells[0].pieces.starts, start, times)
+    found = [rows[..., at] for at in range(len(cells))]
+    check_complete(cells, found, completed, times[-1])
+    for cell, own in zip(cells, found, strict=True):
+        check_lengths(own[:, 0], cell.described)
+    return [Student(own[:, 0], own[:, 1:-1]) for own in found]
+
+
+def start_of(cell: OnlineTaskCell) -> np.ndarray:
+    """The rows of a cell's state at t = 0 (C,)."""
+    length, R = cell.length_and_R
+    return np.concatenate([[np.log(length)], 1 - R, [0.0]])
+
+
+def setting_of(cells: Sequence[OnlineTaskCell], rules: tuple[Family, ...]) -> Setting:
+    """The run-time arguments of cells whose rules are among `rules`, a lane each; a parameter that a rule does not have
+    is 1."""
+    names = sorted({name for family in rules for name in family.reals})
+    return Setting(
+        np.array([rules.index(family_of(cell.rule)) for cell in cells]),
+        {name: np.array([getattr(cell.rule, name, 1.0) for cell in cells], float) for name in names},
+        np.array([cell.flip for cell in cells], float),
+        jax.tree.map(lambda *values: np.asarray(values), *(cell.changing for cell in cells)),
+        np.stack([1 - cell.between for cell in cells], axis=-1),
+        np.array([cell.batch for cell in cells], float),
+    )

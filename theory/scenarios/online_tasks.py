@@ -1,0 +1,24 @@
+"""A perceptron that learns several tasks: its order parameters from their equations, and the errors from its angles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from statmech.order_parameters import angle_from_versine
+from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
+from theory.online.tasks import Student, solve_cells
+
+SOURCE = "order-parameter equations, N -> infinity"
+
+
+def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
+    """The variables of each cell, in their order."""
+    return map(_described, solve_cells(cells, scenario.t))
+
+
+def _described(student: Student) -> dict[str, np.ndarray]:
+    """The variables of a student's log l (T,) and y (T, tasks)."""
+    error = angle_from_versine(student.y) / np.pi
+    return {"eps_g": error, "R": 1 - student.y, "length": np.exp(student.log_length)}
