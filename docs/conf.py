@@ -100,8 +100,9 @@ def _keys(kind):
     if kind is AbstractScenario:
         return "(**keys)"
     schema = kind.schema_of() if issubclass(kind, AbstractScenario) else kind.model_json_schema()
-    needed = schema.get("required", [])
-    others = {name: part.get("default") for name, part in schema["properties"].items() if name not in needed}
+    parts = schema["properties"]
+    needed = [name for name, part in parts.items() if "default" not in part and name != "zip"]
+    others = {name: part.get("default") for name, part in parts.items() if name not in needed}
     return f"({', '.join([*needed, *(f'{name}={value!r}' for name, value in others.items())])})"
 
 

@@ -30,10 +30,12 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.activations import Activation
+from statmech.numerics.accuracy import is_enough_for_charts
 from statmech.numerics.gaussian import NODES, TAIL, composite_legendre, density
 
 FIRST = 16  # modes of a power law that are summed one by one; those beyond in blocks up to twice as far
 PER_BLOCK = 8  # nodes of such a block: a sum over it is right to 1e-12
+FIRST_DRAWN, PER_BLOCK_DRAWN = 8, 4  # for a chart: right to 1e-6
 ROUNDING = 1e-12  # relative: of sums, and of the largest eigenvalue
 FEW_DIRECTIONS = 30.0  # in which inputs vary effectively, below which theory, which assumes many, may be off
 OF_FEATURES = 64  # nodes of Marchenko and Pastur's law
@@ -150,7 +152,8 @@ def power_law(decay: float, teacher_decay: float, modes: int) -> Modes:
     >>> len(few.variances), round(float(few.shares @ few.variances), 12), round(few.signal, 12)
     (144, 1.0, 1.0)
     """
-    number, count = _compressed(modes)
+    sizes = (FIRST_DRAWN, PER_BLOCK_DRAWN) if is_enough_for_charts() else (FIRST, PER_BLOCK)
+    number, count = _compressed(modes, *sizes)
     log = np.log(number)
     omega, p = (count * np.exp(-exponent * log) for exponent in (decay, teacher_decay))
     omega, p = np.exp(-decay * log) * modes / omega.sum(), p / p.sum()
@@ -207,23 +210,23 @@ def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return centre + node, total * vector[0] ** 2
 
 
-def _compressed(modes: int) -> tuple[np.ndarray, np.ndarray]:
+def _compressed(modes: int, single: int, per_block: int) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of modes, real ones in blocks, and how many modes each stands for."""
-    first = np.arange(1, min(modes, FIRST) + 1, dtype=float)
+    first = np.arange(1, min(modes, single) + 1, dtype=float)
     parts = [(first, np.ones_like(first))]
-    begin = FIRST + 1
+    begin = single + 1
     while begin <= modes:
         size = min(begin - 1, modes - begin + 1)
-        node, weight = _sum_rule(size)
+        node, weight = _sum_rule(size, per_block)
         parts.append((begin + node, weight))
         begin += size
     number, count = zip(*parts, strict=True)
     return np.concatenate(number), np.concatenate(count)
 
 
-def _sum_rule(size: int) -> tuple[np.ndarray, np.ndarray]:
+def _sum_rule(size: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of Gauss's rule for sums over 0 ... size - 1."""
-    n = np.arange(1, min(PER_BLOCK, size))
+    n = np.arange(1, min(nodes, size))
     off = 0.5 * n * np.sqrt((size**2 - n**2) / (4.0 * n**2 - 1))
     matrix = np.diag(np.full(len(n) + 1, 0.5 * (size - 1))) + np.diag(off, 1) + np.diag(off, -1)
     node, vector = np.linalg.eigh(matrix)

@@ -101,7 +101,7 @@ def test_a_slider_sets_the_spectrum_and_theory_and_the_copied_config_follow(
     solved = theory.solve(scenario)
     for variable in ("eps_g", "R_field"):
         if variable in solved:
-            np.testing.assert_allclose(live.theory[variable], solved[variable], rtol=1e-6)
+            np.testing.assert_allclose(live.theory[variable], solved[variable], rtol=1e-4)
 
 
 def test_sliders_at_rest_keep_what_the_config_says_and_the_menu_leads_back_to_it(opened):
@@ -160,7 +160,7 @@ def test_rows_of_a_file_are_explored_under_its_name(choice, rows, opened, tmp_pa
     assert live.inputs.menu.options["digits.csv"] == live.inputs.menu.value == "as given"
     scenario = copied(live, tmp_path)
     assert scenario.config()["inputs"] == rows
-    np.testing.assert_allclose(live.theory.eps_g, theory.solve(scenario).eps_g, rtol=1e-6)
+    np.testing.assert_allclose(live.theory.eps_g, theory.solve(scenario).eps_g, rtol=1e-4)
     assert not [said for severity, said in opened.messages if severity == "error" and said]
 
 
@@ -244,3 +244,16 @@ def test_a_penalty_that_is_the_best_one_has_a_slider(opened):
 def test_a_file_name_is_not_read_as_html(rows):
     menu = InputSliders("rule", {"inputs": {"rows": {"path": "<b>.csv"}}}).menu
     assert menu.options["&lt;b&gt;.csv"] == "as given"
+
+
+@pytest.mark.parametrize(("eta", "t"), [(0.5, 50.0), (2.0, 1e4)])
+def test_a_drag_over_power_laws_is_as_accurate_as_a_chart_can_show(eta, t):
+    """A planted fourth of the digits would be seen; all digits would take four times as long."""
+    from figures.explorer.page_theory import _solved
+
+    power_law = {"power_law": {"decay": 1.5, "teacher_decay": 1.75}}
+    scenario = Scenario(rule="perceptron", inputs=power_law, N=1000, K=3, eta=eta, t=np.geomspace(0.1, t, 20).tolist())
+    drawn, exact = _solved(scenario), theory.solve(scenario)
+    for name in ("eps_g", "eps_g_majority_vote", "q"):
+        np.testing.assert_allclose(drawn[name], exact[name], rtol=1e-4, err_msg=name)
+    assert not np.array_equal(drawn.eps_g, exact.eps_g)

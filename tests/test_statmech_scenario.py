@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from inspect import signature
 
 import numpy as np
 import pytest
+from ruamel.yaml import YAML
 
 from statmech import Boosting, Risk, Scenario, ScenarioError, StoredExamples, learning_curve
-from statmech.config import load, shipped
+from statmech.config import find, load, shipped
 from statmech.inputs import INPUTS
 from statmech.results import citations
 from statmech.scenarios.registry import kinds, scenario_from, schema
@@ -133,6 +135,29 @@ def test_the_schema_contains_every_key_rule_and_learner():
     for made, kind in zip(schema()["anyOf"], kinds(), strict=True):
         assert set(kind.known_keys()) == set(made["properties"])
         assert made["properties"][kind.CHOICE]["anyOf"][0]["enum"] == list(kind.KINDS)
+
+
+@pytest.fixture(scope="module")
+def accepted():
+    """Whether an editor with the JSON Schema accepts a config."""
+    return pytest.importorskip("jsonschema").Draft202012Validator(json.loads(json.dumps(schema()))).is_valid
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_an_editor_accepts_every_shipped_config(accepted, name):
+    assert accepted(YAML(typ="safe").load(find(name).read_text()))
+
+
+def test_an_editor_knows_the_population_of_rows_and_finds_what_is_wrong(accepted):
+    rows = {"loss": "square", "inputs": {"rows": "digits.csv", "target": "odd"}, "P": 50}
+    assert accepted(rows)
+    assert accepted(rows | {"population": ["table", "held_out"]})
+    for slip in ({"population": "heldout"}, {"populations": "table"}):
+        assert not accepted(rows | slip)
+    for given in ({"rule": "hebb"}, {"t": 1}, {"t": "1", "rule": "hebb"}, {"rule": "adtron", "t": 1}):
+        assert not accepted(given)
+    assert accepted({"t": {"linspace": [0, 1, 3]}, "zip": [{"rule": ["hebb", "perceptron"], "eta": [1, 2]}]})
+    assert not accepted({"t": 1, "zip": {"eta": [1, 2]}})
 
 
 def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():

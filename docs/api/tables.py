@@ -28,17 +28,17 @@ def keys(kind: Any) -> Markdown:
     schema, known = kind.schema_of(), known_parameters(kind.classes())
     rows = []
     for name in (name for name in schema["properties"] if name != "zip"):
-        part, needed = schema["properties"][name], name in schema["required"]
-        columns = _of_a_parameter(kind, known[name]) if name in known else _of_a_key(part, needed)
+        part = schema["properties"][name]
+        columns = _of_a_parameter(kind, known[name]) if name in known else _of_a_key(part)
         rows.append((f"`{name}`", *columns, "yes" if name in kind.axis_names() else ""))
     return table("key, values, default, meaning, axis", rows)
 
 
-def _of_a_key(part: dict[str, Any], needed: bool) -> tuple[str, str, str]:
+def _of_a_key(part: dict[str, Any]) -> tuple[str, str, str]:
     given = part.get("default")
     word = str(given).lower() if isinstance(given, bool) else given
     shown = "" if given is None or isinstance(given, dict) else f"`{word}`"
-    return _values(part), "*needed*" if needed else shown, part["description"]
+    return _values(part), shown if "default" in part else "*needed*", part["description"]
 
 
 def _of_a_parameter(kind: Any, key: Key) -> tuple[str, str, str]:

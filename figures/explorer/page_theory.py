@@ -12,6 +12,7 @@ import numpy as np
 from figures import series
 from figures.explorer import settings
 from statmech.errors import StatmechError
+from statmech.numerics.accuracy import accurate_enough_for_charts
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.variables import BIAS, STD
@@ -97,4 +98,5 @@ def _solved_as(config: str, kinds: tuple[type, ...]) -> xr.Dataset:
     """Return the theory of a config with these kinds, which a user may define again under the same names."""
     from theory.solutions import solve_each
 
-    return solve_each(scenario_from(json.loads(config)))
+    with accurate_enough_for_charts():
+        return solve_each(scenario_from(json.loads(config)))

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Stri
 from statmech.errors import not_known, quoted
 from statmech.parameters import BOUNDS, SCHEMAS, Key
 from statmech.parameters import parameter as parameter  # so that all that keys are made of is found here
-from statmech.scenarios.axes import Numbers, ReadAs, Wholes, axis_of, listed
+from statmech.scenarios.axes import Numbers, ReadAs, Wholes, axis_of, axis_schema, listed
 from statmech.scenarios.controlled_keys import over_time
 
 MAX_N = 10**15  # larger values are typing errors
@@ -95,7 +95,8 @@ def name_among(known: Collection[str], noun: str, elsewhere: Mapping[str, str] |
 def recorded(noun: str, read: Callable[[Any], Any] = listed, value_type: Any = Nonnegative) -> ReadAs:
     """A reader of the increasing values at which a run is recorded, which messages call by `noun`."""
     values = tuple[value_type, ...]
-    return ReadAs(Annotated[values, BeforeValidator(read), Field(min_length=1), increasing(noun)])
+    stated = WithJsonSchema(axis_schema(TypeAdapter(value_type).json_schema(), spaced=True))
+    return ReadAs(Annotated[values, BeforeValidator(read), Field(min_length=1), increasing(noun), stated])
 
 
 Times = Annotated[Any, recorded("times")]

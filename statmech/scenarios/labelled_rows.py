@@ -73,6 +73,7 @@ class LabelledRows(AbstractScenario):
     """
 
     CHOICE: ClassVar = "population"
+    IMPLIED: ClassVar = ("population",)
     KINDS: ClassVar = TABLE_POPULATIONS
     FURTHER: ClassVar = {"loss": LOSSES}
     AXES: ClassVar = ("inputs", "population", "loss", PARAMETERS, "lam", "P")

@@ -19,7 +19,8 @@ def schema_of(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
         own[choice] |= axis_schema({"enum": list(kinds)}, spaced=False)  # with those of the user's files
     parameters = {name: _parameter(kind, name) for name in known_parameters(kind.classes())}
     last = {name: fields[name] for name in shared if name in fields}
-    return {**schema, "properties": {**own, **parameters, **last, "zip": _zip(kind)}}
+    needed = {"allOf": [_here_or_in_zip(name) for name in schema.pop("required", []) if name not in kind.IMPLIED]}
+    return {**schema, **needed, "properties": {**own, **parameters, **last, "zip": _zip(kind)}}
 
 
 def sections_of(kind: type[ConfigKeys]) -> dict[str, list[str]]:
@@ -40,6 +41,13 @@ def _parameter(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
     value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
     value = {"anyOf": [value, *schemas_over_time(value, optimal=True)]} if name in kind.OPTIMAL else value
     return {**axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}
+
+
+def _here_or_in_zip(name: str) -> dict[str, Any]:
+    """A key that a config needs, which may stand in a group of `zip`."""
+    group = {"type": "object", "required": [name]}
+    groups = {"anyOf": [group, {"type": "array", "contains": group}]}
+    return {"anyOf": [{"required": [name]}, {"required": ["zip"], "properties": {"zip": groups}}]}
 
 
 def _zip(kind: type[ConfigKeys]) -> dict[str, Any]:

@@ -170,7 +170,9 @@ class Equations:
         slope, noise, common = (fu - cos * response) / (ratio * length), ff / length**2, np.zeros(0)
         if self.paired:
             first, second = self.first, self.second
-            one, other = (Fields(*(part[some] for part in own)) for some in (first, second))
+            one = other = own  # the same arrays, of which the angle is simpler
+            if self.students > 1:
+                one, other = (Fields(*(part[some] for part in own)) for some in (first, second))
             common = pair_average_of_fields(rule, one, other, fields.cosines(first, second), flip)
             common = np.where(self.together, noise[first], common / (length[first] * length[second]))
         return Coefficients(gain, slope, noise, common)
