@@ -12,8 +12,9 @@ import panel_material_ui as pmui
 
 from figures import series
 from figures.explorer.chart_content import Picture
-from figures.interactive.chart import FAINT, HUES
+from figures.interactive.chart import FAINT
 from figures.interactive.grid import ChartGrid, label_of
+from figures.interactive.look import Look
 from figures.interactive.phase_plane import Plane
 from figures.labels import typeset
 from figures.series import Curve, Scales
@@ -47,7 +48,7 @@ class Axes:
     scales: Scales
     unit: str
     plane: tuple[str, str] | None
-    size: float = 1.0
+    look: Look
 
 
 class Charts:
@@ -65,6 +66,7 @@ class Charts:
         self.plane: Plane | None = None
         self.panes: list[Any] = []
         self.wanted: tuple[str, ...] = ()
+        self.dark = False  # whether the page is
         self.lecture, self.turned = False, 0  # whether one chart is shown, in large letters, and which
         self.variables = pmui.MultiChoice(label="charts", options={}, sizing_mode="stretch_width")
         self.log_x = pmui.Switch(label="log x", value=True, margin=(4, 8))
@@ -110,6 +112,11 @@ class Charts:
     def present(self, on: bool) -> None:
         """Begin or end lecture mode: one chart, in large letters."""
         self.lecture = on
+        self.draw()
+
+    def darken(self, on: bool) -> None:
+        """Draw for a dark page, or for a light one."""
+        self.dark = on
         self.draw()
 
     def turn(self, step: int) -> None:
@@ -174,11 +181,11 @@ class Charts:
     def _make(self, axes: Axes) -> None:
         assert self.picture is not None
         results = self.picture.results
-        self.plane = Plane(results, axes.plane, None, axes.size) if axes.plane else None
+        self.plane = Plane(results, axes.plane, None, axes.look) if axes.plane else None
         variables = {} if axes.plane else {name: self.drawn[name] for name in axes.variables}
         whole = not axes.scales.names and results.scenario.describe(axes.x).whole
         xlabel = label_of(results, axes.x)
-        self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, whole, axes.size)
+        self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, whole, axes.look)
 
     def _place(self) -> None:
         assert self.grid is not None
@@ -197,14 +204,15 @@ class Charts:
             chosen = (chosen[self.turned % len(chosen)],)
         log_y = frozenset(chosen if self.log_y.value else ())
         scales = Scales(names, self.log_x.value and not picture.plane, log_y)
-        size = LECTURE if self.lecture else 1.0
-        return Axes(chosen, x, scales, "" if picture.plane else self.unit.value, picture.plane, size)
+        look = Look(LECTURE if self.lecture else 1.0, self.dark)
+        return Axes(chosen, x, scales, "" if picture.plane else self.unit.value, picture.plane, look)
 
     def _legend(self, shown: Sequence[Curve]) -> str:
         """Return what is shown in words, and the curves that have no labels at their ends."""
         named = [(index, curve.label) for index, curve in enumerate(shown) if curve.label]
+        look = Look(dark=self.dark)
         chips = [
-            f'<span style="white-space:nowrap"><span style="color:{HUES[index % len(HUES)]}" aria-hidden="true">'
+            f'<span style="white-space:nowrap"><span style="color:{look.hue(index)}" aria-hidden="true">'
             f"{GLYPHS[MARKERS[index % len(MARKERS)]]}</span> {html.escape(label)}</span>"
             for index, label in (named if len(named) < 2 or (self.axes and self.axes.scales.names) else ())
         ]

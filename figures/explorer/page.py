@@ -118,6 +118,8 @@ class Page:
             busy_indicator=None,
             sx=UNTITLED,
         )
+        self.charts.dark = self.whole.dark_theme
+        self.whole.param.watch(lambda event: self.charts.darken(event.new), "dark_theme")
         with edit_readonly(self.whole):  # else Panel walks through all models of the page twice a step: 20 ms
             self.whole.busy = False
         return self.whole

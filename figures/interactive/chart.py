@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,9 +13,10 @@ from bokeh.plotting import figure as bokeh_figure
 
 from figures import series
 from figures.interactive.limits import Limits, hull, within
+from figures.interactive.look import LIGHT, Look
 from figures.labels import plain
 from figures.series import Curve
-from figures.style import BAND, COLOURS, MARKERS
+from figures.style import BAND, MARKERS
 from statmech.scenarios.variables import Variable
 
 SHAPES = {
@@ -32,10 +34,9 @@ MARKED = 30  # places of theory beyond which marks would hide the line
 TICKS = 12  # at most, on a linear axis
 POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 ENDS = ("x", "y", "text", "color", "offset")
-GREY = "#7a7a7a"  # legible on white and on black
-HUES = (*COLOURS[:-1], "#808080")  # black cannot be seen on a dark page
 TICK, NAME, LABEL = 13, 17, 14  # pixels: of numbers, of names of axes, and of labels at the ends of lines
 HEIGHT = 420  # pixels that a chart without a height is expected to have, so that labels do not overlap
+LETTERS, ROWS = 20, 3  # of a label at the end of a line, so that the curves keep their place
 WIDTH = 0.58  # of a letter, over its height
 RUN = 0.5  # opacity of single runs
 ENOUGH = 0.5  # of the height of a chart, which curves must fill at the end of a drag
@@ -60,10 +61,8 @@ class Chart:
         The label of y, by default the variable's symbol.
     whole
         True if x holds whole numbers only, so that theory has a mark at each.
-    size
-        Of letters, lines and points, over the usual.
-    bare
-        True if the page itself names axes and lines.
+    look
+        Sizes and colours.
     """
 
     def __init__(
@@ -76,10 +75,9 @@ class Chart:
         height: int | None = 300,
         ylabel: str = "",
         whole: bool = False,
-        size: float = 1.0,
-        bare: bool = False,
+        look: Look = LIGHT,
     ):
-        self.size, self.high, self.bare = size, height or HEIGHT, bare
+        self.drawn, self.size, self.high, self.bare = look, look.size, height or HEIGHT, look.bare
         self.limits: Limits | None = None
         self.shown: list[Curve] = []
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
@@ -89,8 +87,8 @@ class Chart:
         factors: dict[str, Any] = {"x_range": list(names)} if names else {}
         self.figure: Any = bokeh_figure(
             name=value,
-            x_axis_label=None if bare else _mathjax(xlabel),
-            y_axis_label=None if bare else _mathjax(ylabel),
+            x_axis_label=None if look.bare else _mathjax(xlabel),
+            y_axis_label=None if look.bare else _mathjax(ylabel),
             y_range=Range1d(start=0, end=1),
             x_axis_type="log" if self.log_x else "auto",
             y_axis_type="log" if log_y else "auto",
@@ -105,22 +103,35 @@ class Chart:
         self.figure.toolbar.autohide = True
         self.figure.toolbar.logo = None
         self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
-        self.figure.axis.axis_label_text_font_style = "normal"
-        self.figure.axis.axis_label_text_color = GREY  # TeX keeps the colour it was set in when the theme changes
-        self.figure.axis.axis_label_text_font_size = f"{NAME * size:.0f}px"
-        self.figure.axis.major_label_text_font_size = f"{TICK * size:.0f}px"
-        self.figure.axis.minor_tick_line_color = None if not (self.log_x or log_y) else "#8a8a8a"
+        self._dress()
         self.runs = ColumnDataSource({name: [] for name in ("x", "y", "color")})
-        self.figure.multi_line("x", "y", source=self.runs, color="color", line_width=size, alpha=RUN)
+        self.figure.multi_line("x", "y", source=self.runs, color="color", line_width=look.size, alpha=RUN)
         self.held = self._group("dotted" if variable.bound else "dashed", FAINT)
         self.curves = self._group("dashed" if variable.bound else "solid")
         line = [("", "@label"), (across, "@x" if names else "$data_x"), (value, "@y" if names else "$data_y")]
         self._hover("theory", line)
         self._hover("simulation", [("", "@label"), (across, "@x"), (value, "@y @error")])
         self.ends = ColumnDataSource({name: [] for name in ENDS})
-        look: dict[str, Any] = {"x_offset": 6, "y_offset": "offset", "text_baseline": "middle", "text_color": "color"}
-        look |= {"text_font_size": f"{LABEL * size:.0f}px"}
-        self.figure.add_layout(HTMLLabelSet(source=self.ends, **look))
+        words: dict[str, Any] = {"x_offset": 6, "y_offset": "offset", "text_baseline": "middle", "text_color": "color"}
+        words |= {"text_font_size": f"{LABEL * look.size:.0f}px"}
+        self.figure.add_layout(HTMLLabelSet(source=self.ends, **words))
+
+    def _dress(self) -> None:
+        """Set sizes and colours, for Bokeh's theme of the page does not reach charts that are made later."""
+        figure, look = self.figure, self.drawn
+        figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
+        figure.grid.grid_line_color = look.grid
+        for axis in figure.axis:
+            axis.update(
+                axis_label_text_font_style="normal",
+                axis_label_text_color=look.ink,
+                axis_label_text_font_size=f"{NAME * look.size:.0f}px",
+                major_label_text_color=look.ink,
+                major_label_text_font_size=f"{TICK * look.size:.0f}px",
+                axis_line_color=look.rule,
+                major_tick_line_color=look.rule,
+                minor_tick_line_color=look.rule if self.log_x or self.log_y else None,
+            )
 
     def _group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
         """Return the glyphs of a group of curves: few, because each costs the browser time at every redraw."""
@@ -143,7 +154,7 @@ class Chart:
         look = {
             "marker": "marker",
             "size": 7 * self.size,
-            "fill_color": "white",
+            "fill_color": self.drawn.paper,
             "line_color": "color",
             "line_width": 1.4,
             "name": "points",
@@ -224,11 +235,13 @@ class Chart:
             return data
         found = [(index, *self._end(curves[index])) for index in named if not curves[index].empty]
         heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in found]
-        for (index, x, y), low, high in zip(found, heights, _apart(heights, 1.15 * LABEL * self.size), strict=True):
-            row = (x, self.limits.clipped(y), curves[index].label, self.look(index)[0], high - low)
+        texts = [in_lines(curves[index].label) for index, _, _ in found]
+        room = 1.15 * LABEL * self.size * max((text.count("\n") + 1 for text in texts), default=1)
+        for (index, x, y), text, low, high in zip(found, texts, heights, _apart(heights, room), strict=True):
+            row = (x, self.limits.clipped(y), text, self.drawn.words(self.look(index)[0]), high - low)
             for name, value in zip(ENDS, row, strict=True):
                 data[name].append(value)
-        longest = max((len(text) for text in data["text"]), default=0)
+        longest = max((len(line) for text in data["text"] for line in text.split("\n")), default=0)
         wide = round(10 + WIDTH * LABEL * self.size * longest)
         if self.figure.min_border_right != wide:
             self.figure.min_border_right = wide
@@ -261,7 +274,7 @@ class Chart:
     def look(self, index: int) -> tuple[str, str]:
         """Return the colour and the marker of a curve."""
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
-        return HUES[colour % len(HUES)], MARKERS[marker % len(MARKERS)]
+        return self.drawn.hue(colour), MARKERS[marker % len(MARKERS)]
 
     def _theory(self, curves: Sequence[Curve], dash: str) -> dict[str, list[Any]]:
         """Return one row per line, and of each level that it is compared with; against names, one row per name."""
@@ -354,6 +367,17 @@ class Chart:
         if self.log_x:
             good &= x > 0
         return good
+
+
+def in_lines(label: str) -> str:
+    """Return the label of a curve in lines of at most `LETTERS` letters, the last of which may be cut.
+
+    The whole label is shown under the pointer.
+
+    >>> in_lines("power_law (decay 1.5, teacher_decay 2)"), in_lines("hebb")
+    ('power_law (decay\\n1.5, teacher_decay\\n2)', 'hebb')
+    """
+    return "\n".join(textwrap.wrap(label, LETTERS, max_lines=ROWS, placeholder=" …"))
 
 
 def _mathjax(latex: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from figures import series
 from figures.interactive.chart import Chart
+from figures.interactive.look import LIGHT, Look
 from figures.labels import axis_label, browser_label
 from figures.series import Curve, Layout, Scales
 from statmech.scenarios.variables import Variable
@@ -40,8 +41,8 @@ class ChartGrid:
         One of `figures.series.NORMALISED`.
     whole
         True if x holds whole numbers only.
-    size, bare
-        As in `Chart`.
+    look
+        Sizes and colours of the charts.
     """
 
     def __init__(
@@ -52,8 +53,7 @@ class ChartGrid:
         height: int | None,
         unit: str = "",
         whole: bool = False,
-        size: float = 1.0,
-        bare: bool = False,
+        look: Look = LIGHT,
     ):
         self.names, self.unit = scales.names, unit
         self.charts = {
@@ -66,8 +66,7 @@ class ChartGrid:
                 height,
                 label_in(unit, name, variable),
                 whole,
-                size,
-                bare,
+                look,
             )
             for name, variable in variables.items()
         }

@@ -10,6 +10,7 @@ import numpy as np
 
 from figures import series
 from figures.interactive.chart import Chart
+from figures.interactive.look import LIGHT, Look
 from figures.labels import browser_label
 from figures.series import Curve, Layout
 
@@ -22,10 +23,10 @@ GUIDES = {("R", "q"): lambda R: R**2}  # the boundary of equal students in the l
 class Plane:
     """The chart of two variables; `show` replaces its curves, not the chart."""
 
-    def __init__(self, results: Results, pair: tuple[str, str], height: int | None, size: float = 1.0):
+    def __init__(self, results: Results, pair: tuple[str, str], height: int | None, look: Look = LIGHT):
         self.pair = pair
         x, y = (results.scenario.variables[name] for name in pair)
-        self.chart = Chart(y, x.symbol, height=height, size=size)
+        self.chart = Chart(y, x.symbol, height=height, look=look)
         if pair in GUIDES:
             places = np.linspace(0, 1, 101)
             self.chart.guide(places.tolist(), GUIDES[pair](places).tolist())

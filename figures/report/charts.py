@@ -18,9 +18,10 @@ import numpy as np
 
 from figures import series
 from figures.interactive.grid import ChartGrid, label_of
+from figures.interactive.look import LIGHT, Look
 from figures.labels import abscissa, mathtext_label, plain, symbol, typeset
 from figures.series import Layout, Scales
-from figures.style import COLOURS, MARKERS
+from figures.style import MARKERS
 from statmech.scenarios.variables import Variable
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def charts(results: Results) -> Charts:
     shown = _few({axis: len(every) for axis, every in labels.items()}, max(1, MOST_CHARTS // len(variables)))
     sets = []
     for chosen, position in _positions(shown):
-        grid = ChartGrid(variables, xlabel, scales, HEIGHT, bare=True)
+        grid = ChartGrid(variables, xlabel, scales, HEIGHT, look=Look(bare=True))
         _show(grid, series.sliced(results, position), layout, marked)
         titles = [typeset(variables[name].symbol) for name in grid.with_values()]
         sets.append(ChartSet(chosen, [_scrolling(figure) for figure in grid.linked()], titles))
@@ -261,8 +262,8 @@ def _without_place(
 def _legend(results: Results, layout: Layout, marked: str | None) -> list[tuple[str, str, str]]:
     labels = _labels(results, layout.colours[0])[: series.MOST] if layout.colours else []
     if marked is None:
-        return [(label, COLOURS[index], MARKERS[index]) for index, label in enumerate(labels)]
-    lines = [(label, COLOURS[index], "") for index, label in enumerate(labels)]
+        return [(label, LIGHT.hue(index), MARKERS[index]) for index, label in enumerate(labels)]
+    lines = [(label, LIGHT.hue(index), "") for index, label in enumerate(labels)]
     return lines + [(label, "", MARKERS[index]) for index, label in enumerate(_labels(results, marked))]
 
 

@@ -1,0 +1,114 @@
+"""The look of interactive charts: the size of letters and lines, and colours that are legible on the page behind them.
+
+Contrast is that of the Web Content Accessibility Guidelines (WCAG 2.2, 1.4.3 and 1.4.11): the ratio of the relative
+luminances of two colours, each 0.05 brighter. Words need a ratio of 4.5, lines and points of 3; thin lines on a dark
+page have 4.5, too.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from figures.style import COLOURS
+
+WORDS, LINES = 4.5, 3.0  # least contrast
+STEPS = 100  # of a colour towards black or white
+RGB_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+
+
+class Look(NamedTuple):
+    """The look of a chart.
+
+    Parameters
+    ----------
+    size
+        Of letters, lines and points, over the usual.
+    dark
+        True on a dark page.
+    bare
+        True if the page itself names axes and lines.
+    """
+
+    size: float = 1.0
+    dark: bool = False
+    bare: bool = False
+
+    @property
+    def paper(self) -> str:
+        """The colour of the page."""
+        return "#121212" if self.dark else "#ffffff"
+
+    @property
+    def ink(self) -> str:
+        """The colour of names of axes and of numbers."""
+        return "#d6d6d6" if self.dark else "#444444"
+
+    @property
+    def rule(self) -> str:
+        """The colour of axes and ticks."""
+        return "#8a8a8a"
+
+    @property
+    def grid(self) -> str:
+        """The colour of lines behind the curves."""
+        return "#333333" if self.dark else "#e5e5e5"
+
+    def hue(self, index: int) -> str:
+        """The colour of the lines and points of a curve.
+
+        >>> Look().hue(0), Look(dark=True).hue(0), Look(dark=True).hue(6)
+        ('#0072B2', '#2184bc', '#ffffff')
+        """
+        colour = COLOURS[index % len(COLOURS)]
+        if self.dark and colour == "#000000":
+            return "#ffffff"
+        return legible(colour, self.paper, WORDS if self.dark else LINES)
+
+    def words(self, colour: str) -> str:
+        """The colour of words about what has this colour."""
+        return legible(colour, self.paper, WORDS)
+
+
+LIGHT = Look()
+
+
+@cache
+def legible(colour: str, paper: str, least: float) -> str:
+    """Return a colour, or the nearest one between it and black or white that has a contrast to the page.
+
+    >>> legible("#0072B2", "#ffffff", 4.5), legible("#E69F00", "#ffffff", 4.5)
+    ('#0072B2', '#9c6c00')
+    """
+    if contrast(colour, paper) >= least:
+        return colour
+    own, end = _channels(colour), np.full(3, 1.0 if _luminance(paper) < 0.5 else 0.0)
+    mixed = (_written(own + (end - own) * step / STEPS) for step in range(1, STEPS + 1))
+    return next(one for one in mixed if contrast(one, paper) >= least)
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours, from 1 to 21.
+
+    >>> round(contrast("#000000", "#ffffff"), 6)
+    21.0
+    """
+    low, high = sorted([_luminance(one), _luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    """The relative luminance of a colour of the sRGB space."""
+    part = _channels(colour)
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    return float(RGB_LUMINANCE @ linear)
+
+
+def _channels(colour: str) -> np.ndarray:
+    return np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+
+
+def _written(channels: np.ndarray) -> str:
+    return "#" + "".join(f"{round(255 * channel):02x}" for channel in channels.tolist())
