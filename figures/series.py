@@ -485,11 +485,3 @@ def pick(dataset: xr.Dataset | None, position: dict[str, Any]) -> xr.Dataset | N
     if dataset is None:
         return None
     return dataset.isel({axis: index for axis, index in position.items() if axis in dataset.dims})
-
-
-def shown_first(variables: Iterable[str], theory: xr.Dataset | None) -> list[str]:
-    """Return the variables that a page opens with: those with values of theory, or all where theory has none."""
-    every = list(variables)
-    return [
-        name for name in every if theory is not None and name in theory and np.isfinite(theory[name]).any()
-    ] or every

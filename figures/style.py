@@ -231,14 +231,24 @@ def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: A
     dash = {"marker": "_", "markersize": 7, "markeredgewidth": 1.1, "linewidth": 0.7}
     x, values = np.asarray(x), np.asarray(values, float)
     ax.plot(x, np.where(np.isinf(values), np.nan, values), **{**(dash if discrete or x.size == 1 else {}), **look})
+    rising = beyond_the_frame(values)
     for at in np.flatnonzero(np.isinf(values)):
         beside = slice(max(at - 1, 0), at + 2)
-        rising = np.where(
-            np.isinf(values[beside]),
-            np.sign(values[at]) * BEYOND * np.nanmax(values[beside], initial=1, where=np.isfinite(values[beside])),
-            values[beside],
-        )
-        ax.add_artist(Line2D(x[beside], rising, **{**look, "gid": OUTSIDE}))  # unlike plot, this moves no limits
+        line = Line2D(x[beside], rising[beside], **{**look, "gid": OUTSIDE})
+        ax.add_artist(line)  # unlike plot, this moves no limits
+
+
+def beyond_the_frame(values: np.ndarray) -> np.ndarray:
+    """Values with finite ones in place of infinite ones, far beyond their neighbours.
+
+    >>> beyond_the_frame(np.array([1.0, 2.0, np.inf, 3.0]))
+    array([1.e+00, 2.e+00, 3.e+04, 3.e+00])
+    """
+    found = values.copy()
+    for at in np.flatnonzero(np.isinf(values)):
+        beside = values[max(at - 1, 0) : at + 2]
+        found[at] = np.sign(values[at]) * BEYOND * np.abs(beside[np.isfinite(beside)]).max(initial=1)
+    return found
 
 
 def spread(values: Any) -> Any:

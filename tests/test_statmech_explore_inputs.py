@@ -226,12 +226,15 @@ def test_several_inputs_are_curves():
         page.close()
 
 
-def test_a_chart_without_values_of_theory_is_not_among_the_first():
-    from figures import series
+def test_a_chart_without_values_or_equal_to_another_is_not_among_the_first(opened):
+    from figures.explorer.charts import Charts
 
-    solved = theory.solve(of_kind("loss", loss="square", teacher="linear"))
-    assert np.isnan(solved.eps_y).all()
-    assert "eps_y" not in series.shown_first(["eps_g", "eps_y", "mse"], solved)
+    for noise, given in (("eps_y", {"teacher": "linear"}), ("eps_y", {"teacher": "sign", "flip": 0})):
+        charts = Charts()
+        charts.show(opened(of_kind("loss", loss="square", **given)).picture)
+        assert noise in charts.drawn
+        assert noise not in charts.variables.value
+        assert len(charts.variables.value) == 2
 
 
 def test_a_penalty_that_is_the_best_one_has_a_slider(opened):

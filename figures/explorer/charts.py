@@ -137,7 +137,7 @@ class Charts:
         self.drawn = series.drawn(picture.results.scenario)
         options = {typeset(variable.symbol): name for name, variable in series.distinct(self.drawn).items()}
         if self.variables.options != options or self.wanted:
-            shown = series.shown_first(list(self.drawn), picture.results.theory)
+            shown = series.of_interest(picture.results) or self.drawn
             first = sorted(shown, key=lambda name: not name.startswith("eps"))
             wanted = [name for name in self.wanted if name in self.drawn]
             self.wanted = ()

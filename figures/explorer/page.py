@@ -29,7 +29,6 @@ from statmech.errors import ConfigError
 from statmech.results import export
 from statmech.results.results import Results, load_results
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.online import VOTES
 from statmech.scenarios.page import View
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 
@@ -401,8 +400,9 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
     view = view or next((one for one in known if scenario.figure in one.figures), None)
     x = view.x if view is not None and view.x else settings.x_of(scenario)
     usual = page.view if x == (page.view.x or page.along) else View(log=("x",))
-    if getattr(scenario, "K", None) == 1:  # the vote of one student is its own
-        usual = replace(usual, show=tuple(name for name in usual.show if name not in VOTES))
+    if getattr(scenario, "K", None) == 1:
+        variables = scenario.variables
+        usual = replace(usual, show=tuple(dict.fromkeys(variables[name].alone or name for name in usual.show)))
     held, cut = settings.held_of(scenario, x)
     return replace(view or usual, config=held, x=x), cut
 

@@ -16,7 +16,7 @@ from figures.interactive.limits import Limits, hull, within
 from figures.interactive.look import LIGHT, Look
 from figures.labels import plain
 from figures.series import Curve
-from figures.style import BAND, MARKERS
+from figures.style import BAND, MARKERS, beyond_the_frame
 from statmech.scenarios.variables import Variable
 
 SHAPES = {
@@ -328,7 +328,11 @@ class Chart:
         return data
 
     def _pieces(self, x: np.ndarray, y: np.ndarray) -> list[tuple[list[Any], list[Any]]]:
-        """Return a line in pieces: it is interrupted where theory jumps or has no value."""
+        """Return a line in pieces: it is interrupted where theory jumps or has no value.
+
+        Where theory diverges the line rises far beyond the chart.
+        """
+        y = beyond_the_frame(y)
         pieces = [(x[it].tolist(), y[it].tolist()) for it in _without_gaps(self._good(x, y))]
         return pieces or [([], [])]
 

@@ -195,7 +195,9 @@ def _variables(results: Results) -> tuple[dict[str, Variable], list[str]]:
     found = {name: np.concatenate([part[name].values.ravel() for part in parts if name in part]) for name in known}
     constant = {name: it[np.isfinite(it)] for name, it in found.items()}
     constant = {name: it for name, it in constant.items() if it.size > 1 and np.ptp(it) == 0}
-    shown = dict.fromkeys([*series.shown_first(known, results.theory), *known])
+    solved = [name for name in known if results.theory is not None and name in results.theory]
+    solved = [name for name in solved if np.isfinite(results.theory[name]).any()]
+    shown = dict.fromkeys([*solved, *known])
     left_out = [
         f"{plain(known[name].symbol)} ({known[name].long_name}), which is {it[0]:g} throughout"
         for name, it in constant.items()

@@ -96,8 +96,12 @@ VARIABLES = {
     "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
     "length": Variable(("t", "student"), "length of a student, |J|/sqrt(N)", "$l$", role="detail"),
     "eps_g": Variable(("t", "student"), "generalization error, of one student", r"$\epsilon_g$"),
-    "eps_g_majority_vote": Variable(("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)"),
-    "eps_g_weight_mean": Variable(("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)"),
+    "eps_g_majority_vote": Variable(
+        ("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)", alone="eps_g"
+    ),
+    "eps_g_weight_mean": Variable(
+        ("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)", alone="eps_g"
+    ),
 }
 OF_FIELDS = field_variables(("t", "student"), *FIELD)
 VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")

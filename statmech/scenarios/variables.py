@@ -21,7 +21,8 @@ class Variable:
     stands where there is none, whether theory has it, too, attributes of its own, where theory has a bound and not a
     value, whether that lies "above" or "below" every run, whether it is a mean between two recorded times, which
     variables of theory are values that it is compared with, such as that of the best student, and its role: figures
-    that name no variable show results, and neither details nor diagnostics of the computation."""
+    that name no variable show results, and neither details nor diagnostics of the computation. Of an ensemble, the
+    variable that it equals where there is `alone` one student."""
 
     dims: tuple[str, ...]
     long_name: str
@@ -33,6 +34,7 @@ class Variable:
     between: bool = False
     levels: tuple[str, ...] = ()
     role: Literal["result", "detail", "diagnostic"] = "result"
+    alone: str = ""
 
     @property
     def described(self) -> dict[str, Any]:
