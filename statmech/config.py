@@ -10,6 +10,7 @@ from typing import Any
 
 from statmech import yaml_messages
 from statmech.errors import LONGEST_LINE, ConfigError, Problem, ScenarioError, not_known, shortened, unreadable
+from statmech.parameters import known_parameters, parameters_of
 from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
 from statmech.results.stored_config import present_config
 from statmech.runtime import files
@@ -17,7 +18,7 @@ from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
 from statmech.scenarios.axes import expand
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import Composition
-from statmech.scenarios.registry import name_in, scenario_from
+from statmech.scenarios.registry import kind_of, name_in, scenario_from
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
@@ -164,6 +165,7 @@ def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = Fals
     path, overrides = find(config), [overrides] if isinstance(overrides, str) else overrides
     document = _parse(path)
     given, places = overridden(document, overrides)
+    given = _without_parameters_of_others(given, places)
     problems = list(check(given)) if check else []
     try:
         scenario = scenario_from(given)
@@ -174,6 +176,27 @@ def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = Fals
     if problems:
         raise ConfigError("\n".join(_located(ScenarioError(problems), path, document, places)))
     return scenario
+
+
+def _without_parameters_of_others(given: dict[str, Any], places: dict[str, str]) -> dict[str, Any]:
+    """A config without the parameters in its file that nothing has that an override lets learn.
+
+    >>> changed, places = overridden({"learner": ["adatron"], "omega": 1.5, "alpha": 2}, ["learner=gibbs"])
+    >>> _without_parameters_of_others(changed, places)
+    {'learner': 'gibbs', 'alpha': 2}
+    """
+    kind = kind_of(given)
+    choices = kind.choices() if hasattr(kind, "CHOICE") else {}
+    chosen = [(choices[key], name) for key in choices for name in _every(given.get(key, []))]
+    if not any(key in places for key in choices) or any(name not in known for known, name in chosen):
+        return given
+    kept = {name for known, one in chosen for name in parameters_of(known[one])}
+    others = known_parameters(kind.classes()).keys() - kept - places.keys()
+    return {name: value for name, value in given.items() if name not in others}
+
+
+def _every(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _figure_problems(scenario: AbstractScenario) -> list[Problem]:

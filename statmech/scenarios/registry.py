@@ -72,7 +72,7 @@ def scenario_from(given: dict[str, Any]) -> Any:
     return kind(**given)  # with none: of the kind that knows most of these keys, for its message
 
 
-def _kind_of(config: dict[str, Any]) -> type[AbstractScenario]:
+def kind_of(config: dict[str, Any]) -> type[AbstractScenario]:
     """Return the kind of a stored config, or the base class if it is the user's and not loaded."""
     return _named(choices_in(_keys_in(config))) or AbstractScenario
 
@@ -130,14 +130,14 @@ def name_in(config: dict[str, Any], name: str) -> str:
     >>> name_in({"network": "erf", "noise": 0.1}, "sigma"), name_in({"network": "erf", "sigma": 0.1}, "noise")
     ('noise', 'sigma')
     """
-    names = _kind_of(config).former_keys()
+    names = kind_of(config).former_keys()
     others = [names.get(name, name), *(former for former, now in names.items() if now == name)]
     return next((other for other in others if other in config), name)
 
 
 def in_present_names(config: dict[str, Any]) -> dict[str, Any]:
     """Return a stored config with the present names of its keys."""
-    return present(config, _kind_of(config).former_keys())
+    return present(config, kind_of(config).former_keys())
 
 
 def former_names(config: dict[str, Any]) -> dict[str, str]:
@@ -146,7 +146,7 @@ def former_names(config: dict[str, Any]) -> dict[str, str]:
     >>> former_names({"boundary": "constant", "zip": [{"mean": [0, 1], "drift": [0, 1]}]})["mean_drift"]
     'mean_feature_mean'
     """
-    names = _kind_of(config).former_names()
+    names = kind_of(config).former_names()
     dims = {"_".join(group): "_".join(names.get(name, name) for name in group) for group in zip_groups(config)}
     return names | {before: now for before, now in dims.items() if before != now}
 
