@@ -121,7 +121,8 @@ class Chart:
         figure, look = self.figure, self.drawn
         figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
         figure.grid.grid_line_color = look.grid
-        for axis in figure.axis:
+        logarithmic = [self.log_x] * len(figure.xaxis) + [self.log_y] * len(figure.yaxis)
+        for axis, log in zip([*figure.xaxis, *figure.yaxis], logarithmic, strict=True):
             axis.update(
                 axis_label_text_font_style="normal",
                 axis_label_text_color=look.ink,
@@ -130,7 +131,7 @@ class Chart:
                 major_label_text_font_size=f"{TICK * look.size:.0f}px",
                 axis_line_color=look.rule,
                 major_tick_line_color=look.rule,
-                minor_tick_line_color=look.rule if self.log_x or self.log_y else None,
+                minor_tick_line_color=look.rule if log else None,
             )
 
     def _group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:

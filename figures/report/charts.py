@@ -189,15 +189,19 @@ def _scrolling(figure: Any) -> Any:
 
 
 def _variables(results: Results) -> tuple[dict[str, Variable], list[str]]:
-    """Return the variables that have different values, those of theory first, and in words those that do not."""
-    known = series.with_values(results)
+    """Return the variables that have different values, errors and theory first, and in words those that do not.
+
+    Diagnostics of the computation, such as the gap to a minimum, are for those who ask for them.
+    """
+    every = series.with_values(results)
+    known = {name: variable for name, variable in every.items() if variable.role != "diagnostic"} or every
     parts = [part for part in (results.simulation, results.theory) if part is not None]
     found = {name: np.concatenate([part[name].values.ravel() for part in parts if name in part]) for name in known}
     constant = {name: it[np.isfinite(it)] for name, it in found.items()}
     constant = {name: it for name, it in constant.items() if it.size > 1 and np.ptp(it) == 0}
     solved = [name for name in known if results.theory is not None and name in results.theory]
     solved = [name for name in solved if np.isfinite(results.theory[name]).any()]
-    shown = dict.fromkeys([*solved, *known])
+    shown = dict.fromkeys(sorted([*solved, *known], key=lambda name: (not name.startswith("eps"), name not in solved)))
     left_out = [
         f"{plain(known[name].symbol)} ({known[name].long_name}), which is {it[0]:g} throughout"
         for name, it in constant.items()

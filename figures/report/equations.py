@@ -13,7 +13,7 @@ from figures.labels import kind_label
 from figures.style import element, styled
 from statmech.scenarios.base import AbstractScenario
 
-SIZE = 11  # points
+SIZE = 14  # points: letters as large as those of the text beside them
 REWRITTEN = (  # what mathtext does not know, and the same in what it does
     (r"\\[td]frac", r"\\frac"),
     (r"\\frac\s*(\w)\s*(\w)", r"\\frac{\1}{\2}"),
