@@ -226,6 +226,28 @@ def test_several_inputs_are_curves():
         page.close()
 
 
+@pytest.mark.parametrize("label", ["η = 0.5", "η = 2"])
+def test_the_menu_of_curves_draws_each_of_its_values_and_not_another(opened, label):
+    """A curve under the label of another would be found: those of the two rates differ."""
+    from figures import series
+    from figures.labels import browser_label
+
+    live = opened(of_kind("rule"))
+    live.several.value = "eta"
+    live.values.value = "0.5, 2"
+    picture = live.picture
+    assert picture.layout.colours == ("eta",)
+    shown = series.curves(
+        "eps_g", None, picture.results.theory, picture.layout, label=browser_label(picture.results.scenario)
+    )
+    [curve] = [curve for curve in shown if curve.label == label]
+    alone = {eta: theory.solve(of_kind("rule", eta=eta, t=list(curve.theory_x))).eps_g for eta in (0.5, 2.0)}
+    agree = {eta: np.allclose(curve.theory, np.ravel(values), rtol=1e-6) for eta, values in alone.items()}
+    assert agree == {eta: label == f"η = {eta:g}" for eta in alone}
+    assert not live.sliders["eta"].visible
+    assert "t" not in live.several.options.values()
+
+
 def test_a_chart_without_values_or_equal_to_another_is_not_among_the_first(opened):
     from figures.explorer.charts import Charts
 
