@@ -135,6 +135,17 @@ def test_a_link_of_one_rule_may_state_its_parameters():
     assert link.read("rule=perceptron&t=50&eta=0.5").config["eta"] == 0.5
 
 
+@pytest.mark.parametrize("choice", settings.pages())
+def test_the_address_of_a_page_opens_a_page_of_the_same_kind(choice):
+    """Descents and tables have losses, too."""
+    from figures.explorer.page import opened, started
+
+    view = started(choice, settings.page_of(choice).view)
+    again = link.read(link.written(view))
+    assert opened(view=again)[0] == choice
+    assert again.config == view.config
+
+
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
 def test_a_page_of_a_bad_link_shows_the_message_and_opens_as_usual():
     from bokeh.document import Document

@@ -79,8 +79,8 @@ def _checked(given: dict[str, Any], files: Sequence[Any]) -> View:
     shown = given.pop(VIEW, {})
     if not isinstance(shown, Mapping):
         raise ConfigError(f"{VIEW} is a section: {VIEW}.x=K")
-    choice = next((name for name in given if name in settings.pages()), None)
-    if choice is None:
+    choice = settings.named_in(given)
+    if not choice:
         raise ConfigError(f"names none of {', '.join(settings.pages())}")
     if any(file not in files for file in settings.files(given)):
         raise ConfigError(FILES.format("link"))

@@ -369,7 +369,7 @@ def started(choice: str, view: View) -> View:
 def opened(scenario: AbstractScenario | None = None, view: View | None = None) -> tuple[str, View, list[str]]:
     """The kind of scenario that a page opens with, its view, and the keys of whose values it takes only the first."""
     if view is not None and view.config:
-        return next(name for name in settings.pages() if name in view.config), view, []
+        return settings.named_in(view.config), view, []
     if scenario is not None:
         return scenario.CHOICE, *opening(scenario, view)
     choice = next(iter(settings.pages()))

@@ -16,7 +16,7 @@ from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import once, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import Page
-from statmech.scenarios.registry import SCENARIOS
+from statmech.scenarios.registry import SCENARIOS, choices_in
 
 SNAPSHOTS = 10  # recorded times where time is not along x
 PLACES, FEW = 11, 8  # values along x of a key without stops, and at least of one with them
@@ -60,6 +60,15 @@ RANGES = {  # low, high, step
 def pages() -> dict[str, Page]:
     """Return the kinds of scenarios that have a page, and what it starts with."""
     return {choice: kind.PAGE for choice, kind in SCENARIOS.items() if kind.PAGE is not None}
+
+
+def named_in(config: Mapping[str, Any]) -> str:
+    """Return the kind of scenario with a page that a config names; empty if it names none.
+
+    >>> named_in({"loss": "square", "descent": "gradient"}), named_in({"alpha": 1})
+    ('descent', '')
+    """
+    return next((name for name in choices_in({*config}) if name in pages()), "")
 
 
 def page_of(choice: str) -> Page:
@@ -218,7 +227,8 @@ def files(value: Any) -> list[Any]:
     [{'path': 'x.csv'}]
     """
     if isinstance(value, dict):
-        inside = {key: [part] if key == "rows" and part not in [*MADE] else files(part) for key, part in value.items()}
+        made = [form for name in MADE for form in (name, {"path": name})]
+        inside = {key: [part] if key == "rows" and part not in made else files(part) for key, part in value.items()}
         return [found for parts in inside.values() for found in parts]
     if isinstance(value, list | tuple):
         return [found for part in value for found in files(part)]
