@@ -284,7 +284,8 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     from figures.finishing import finished  # here: names and lists of figures need not wait for it
     from figures.style import styled
 
-    return styled(lambda: finished(module.draw(*parts), results, getattr(module, "LINES", None)))()
+    said = [getattr(module, name, None) for name in ("POINTS", "LINES")]
+    return styled(lambda: finished(module.draw(*parts), results, *said))()
 
 
 def _results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:

@@ -21,15 +21,15 @@ WHOLE = ("step $", "epochs", "updates", "units", "students")  # in labels of axe
 WORDS = ("simulation", "theory", "equations", "measured")  # of a legend that says itself what points or lines are
 
 
-def finished(figure: Figure, results: Results, lines: str | None = None) -> Figure:
+def finished(figure: Figure, results: Results, points: str | None = None, lines: str | None = None) -> Figure:
     """Add to a figure what it lacks: letters of its panels, N and seeds above them, and the key of points and lines.
 
     Parameters
     ----------
     figure, results
         A figure, and the results that it shows.
-    lines
-        What the figure says of its lines in its caption; "" if they are not theory.
+    points, lines
+        What the figure says of its points and lines in its caption; "" if they are not means over runs and theory.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def finished(figure: Figure, results: Results, lines: str | None = None) -> Figu
         letters(*shown)
     if not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in shown)):
         heading(figure, [labels.size_of(results.either)])
-    if results.simulation is not None:
+    if results.simulation is not None and (points, lines) != ("", ""):
         _key(figure, KEY if results.theory is not None and lines != "" else POINTS if results.theory else "")
     label_strips(figure)
     for ax in shown:

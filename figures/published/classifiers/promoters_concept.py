@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import page
-from figures.style import COLOURS, SMALL
+from figures.panels import heading, page
+from figures.style import AID, COLOURS, SMALL
 from simulate.estimators.concept import Term
 from statmech.data_sets import DataSource, source
 from statmech.errors import ConfigError
@@ -18,8 +18,8 @@ from statmech.errors import ConfigError
 AXES: tuple[str, ...] | None = None  # any
 TICKS = 12  # positions with a tick, about
 CAPTION = (
-    "The sparse perceptron learnt from all examples: each letter is a condition 'this base at this position', at the "
-    "height of its weight. Letters above 0 vote for the class on top where they are true and against it where they are "
+    "The sparse perceptron learnt from all examples: each letter is a condition 'this base at this position', and "
+    "the point below it its weight. Letters above 0 vote for the class on top where they are true and against it where they are "
     "false; letters below 0 the other way round. A conjunction of two is a pair of joined letters. Shaded: the regions "
     "in which the polymerase makes contact, by the domain theory that comes with the data."
 )
@@ -38,7 +38,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     _regions(ax, one, places)
     _axes(ax, one, heights, learnt["classes"])
     always = [f"threshold {term.sense * term.weight:+.2f}" for term in terms if not term.names]
-    ax.set_title(", ".join([f"{one.heading}: learnt from all examples", *always]))
+    heading(figure, [f"{one.heading}: learnt from all examples", *always])
     return figure
 
 
@@ -58,9 +58,11 @@ def _letters(ax: Axes, term: Term, places: dict[str, int]) -> None:
     for position, letter in pairs:
         ax.plot([places[position]] * 2, [0, height], color="0.7", linewidth=0.8, zorder=1)
         colour = COLOURS["acgt".find(letter) % len(COLOURS)]
-        look: dict[str, Any] = {"color": colour, "fontsize": 9, "fontweight": "bold", "ha": "center", "va": "center"}
-        box = {"boxstyle": "round,pad=0.05", "facecolor": "white", "edgecolor": "none"}
-        ax.text(places[position], height, letter.upper(), bbox=box, **look)
+        ax.plot(places[position], height, "o", color=colour, markersize=2.5, gid=AID)
+        up = height > 0
+        look: dict[str, Any] = {"color": colour, "fontsize": 9, "fontweight": "bold", "ha": "center"}
+        look |= {"xytext": (0, 3 if up else -3), "textcoords": "offset points", "va": "bottom" if up else "top"}
+        ax.annotate(letter.upper(), (places[position], height), **look)
 
 
 def _regions(ax: Axes, one: DataSource, places: dict[str, int]) -> None:
@@ -79,7 +81,7 @@ def _axes(ax: Axes, one: DataSource, heights: list[float], classes: list[str]) -
     labels = [positions[place].replace("-", "\N{MINUS SIGN}").lstrip("p") for place in marked]
     ax.set_xticks(marked, labels)
     top = 1.25 * max(0.0, *heights)
-    ax.set(xlim=(-1, len(positions)), ylim=(1.35 * min(0.0, *heights), top), xlabel="position", ylabel="weight")
+    ax.set(xlim=(-1, len(positions)), ylim=(1.55 * min(0.0, *heights), top), xlabel="position", ylabel="weight")
     ax.axhline(0, color="0.3", linewidth=0.8)
     for text, y, side in ((f"where true: {classes[1]}", 0.98, "top"), (f"where true: {classes[0]}", 0.08, "bottom")):
         ax.text(0.99, y, text, transform=ax.transAxes, ha="right", va=side, fontsize=SMALL, color="0.3")

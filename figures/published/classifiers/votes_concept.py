@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import xarray as xr
@@ -13,6 +14,7 @@ from simulate.estimators.concept import Term
 from statmech.data_sets import source
 from statmech.errors import ConfigError
 
+SPACE = re.compile(r"(?<=[a-z])-(?=[a-z])")  # hyphens between the words of a name
 AXES: tuple[str, ...] | None = None  # any
 CAPTION = (
     "The sparse perceptron learnt from all examples: a bar per conjunction, as long as its weight. Where the "
@@ -28,7 +30,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     if not concepts:
         raise ConfigError("the figure votes_concept needs the classifier boosting, which has a concept to draw")
     name, learnt = next(iter(concepts.items()))
-    terms = [Term(**term) for term in learnt["terms"]]
+    terms = [Term(**{**term, "names": [SPACE.sub(" ", one) for one in term["names"]]}) for term in learnt["terms"]]
     figure = concept.draw(SimpleNamespace(terms_=terms, classes_=learnt["classes"]))
     figure.suptitle(f"{source(name).heading}: learnt from all examples")
     return figure

@@ -12,6 +12,8 @@ CAPTION = (
     "Generalization error and mean loss of the examples along descent with momentum, against the number of epochs, at "
     "one learning rate; momentum 0 is gradient descent."
 )
+LABELS = {"eps_g": r"$\epsilon_g$", "train_loss": r"training loss $\langle\ell\rangle$"}
+TITLES = {"momentum": "heavy ball"}  # which is not the fraction of the same name
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -19,9 +21,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results, columns = along(simulation, theory, "epochs"), theory.sizes.get("descent", 1)
     figure, axes = page(4.4, 2, columns, sharex=True, sharey="row", squeeze=False)
     split = "descent" if "descent" in theory.dims else ""
-    for row, name in zip(axes, ("eps_g", "train_loss"), strict=True):
-        keys = panel(row, results, "epochs", name, "momentum", log="x", split=split)
+    for row, (name, label) in zip(axes, LABELS.items(), strict=True):
+        keys = panel(row, results, "epochs", name, "momentum", log="x", split=split, label=label)
     for above, below in zip(*axes, strict=True):
         above.set_xlabel("")
+        above.set_title(TITLES.get(above.get_title(), above.get_title()))
         below.set_title("")
     return finish(figure, results, keys, "loss", "alpha", "flip", "eta", columns=4)

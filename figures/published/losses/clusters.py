@@ -25,7 +25,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per fraction of the label +1, one colour per alpha."""
     results = with_lines(simulation, theory, dense(theory, "lam"))
     shares = theory.positives.values
-    figure, axes = page(3.0, 1, len(shares), width=PAGE, sharey=True)
+    figure, axes = page(3.0, 1, len(shares), width=PAGE)
     keys = panel(axes, results, "lam", "eps_g", "alpha", split="positives", log="x")
     for ax, share in zip(figure.axes, shares, strict=True):
         here = theory.sel(positives=share).isel(lam=0)
@@ -33,4 +33,4 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             guide(ax, y=float(error), color=key.get_color(), **BAYES)
         guide(ax, y=float(here.eps_known.values.flat[0]), **KNOWN)
     marks = [entry("Bayes-optimal", color=THEORY, **BAYES), entry("clusters known", **KNOWN)]
-    return finish(figure, results, [*keys, *marks], "loss", "distance")
+    return finish(figure, results, [*keys, *marks], "loss", "distance", columns=3)

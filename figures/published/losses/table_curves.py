@@ -16,7 +16,7 @@ from theory.solutions import solve_line
 
 PLACES = 150  # of a line, which bends sharply where there are as many examples as columns
 EXAMPLES = "number of examples $P$"
-ERRORS = {"eps_y": r"fraction of wrong labels $\epsilon_y$", "mse_y": "mean squared error"}
+ERRORS = {"eps_y": r"label error $\epsilon_y$", "mse_y": "mean squared error"}
 NOTE = "points: learners, mean and standard error; lines: theory, computed from the table alone"
 
 

@@ -37,10 +37,17 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         shown = sliced(results, {ALONG: place})
         keys = panel(ax, shown, "P", error, "population", label=ERRORS[error], log="xy", dashes=True)
         ax.set_xlabel(EXAMPLES)
-        table, learner = str(here.inputs.item()), rf"{here.loss.item()} loss, $\lambda$ = {here.lam.item():g}"
-        words = [f"({'abcdefgh'[place]})", title_of(table), learner, *_diagnosis(found[table])]
+        table, learner = str(here.inputs.item()), rf"{here.loss.item()} loss, $\lambda$ = {_power(here.lam.item())}"
+        words = [f"({'abcdefgh'[place]}) {title_of(table)}", learner, *_diagnosis(found[table])]
         ax.set_title("\n".join(words), loc="left", fontsize=SMALL)
     return finish(figure, results, keys, note=NOTE)
+
+
+def _power(number: float) -> str:
+    """Write a number, a small one as a power of ten."""
+    first, _, exponent = f"{number:g}".partition("e")
+    factor = "" if first == "1" else rf"{first}\times "
+    return rf"${factor}10^{{{int(exponent)}}}$" if exponent else first
 
 
 def _diagnosis(found: dict[str, Any]) -> tuple[str, str]:

@@ -29,10 +29,14 @@ SHOWN = 32  # runs in the first panel
 PANELS: dict[str, dict[str, str]] = {  # variables with their names, by the label of their axis
     r"$\epsilon_g$": {"eps_g": ""},
     "overlap with the teacher $R$": {"R_own": "own unit", "R_other": "other unit"},
-    "$Q$ and specialisation": {"Q_own": "$Q_{kk}$", "Q_other": "$Q_{12}$", "specialisation": r"$\rho$"},
+    r"overlap $Q$, specialisation $\rho$": {
+        "Q_own": "$Q_{kk}$",
+        "Q_other": "$Q_{12}$",
+        "specialisation": r"specialisation $\rho$",
+    },
 }
 CAPTION = (
-    r"Two erf units learn online from two. (a) $\epsilon_g$ of single runs (thin), and the equations, which a "
+    r"Two erf units learn online from a two-unit teacher. (a) $\epsilon_g$ of single runs (thin), and the equations, which a "
     r"symmetric start keeps on the plateau. (b) to (d) Against the time since the escape of each run, "
     r"$|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$: $\epsilon_g$; overlaps of student units with their own and "
     r"with the other unit of the teacher; overlaps of the student units; specialisation, the mean cosine of student "
@@ -66,7 +70,7 @@ def _runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
     """Draw single runs, and the equations."""
     for run in simulation.eps_g.isel(seed=slice(SHOWN)).transpose("seed", ...):
         ax.plot(run.t, run, color=COLOURS[0], linewidth=0.4, alpha=0.5, gid=AID)
-    ax.plot(theory.t, theory.eps_g, color=THEORY, linestyle="--", label=r"equations, $N\to\infty$")
+    ax.plot(theory.t, theory.eps_g, color=THEORY, linestyle="--", label=r"symmetric start, $N\to\infty$")
     ax.plot([], [], color=COLOURS[0], linewidth=0.6, label=f"{min(SHOWN, simulation.sizes['seed'])} single runs")
     ax.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$")
     logarithmic(ax, "y")

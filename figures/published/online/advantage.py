@@ -18,7 +18,7 @@ from figures.style import log_ticks
 from theory import advantage
 
 AXES = ("rule",)  # of the sweep, that this figure shows
-EARLIEST, LATEST, PLACES = 0.05, 1e6, 200  # of the lines: they show the limit of late times
+EARLIEST, LATEST, PLACES = 0.05, 1e5, 200  # of the lines: they show the limit of late times
 LATE = 1 / np.sqrt(2)
 STAR: dict[str, Any] = {"marker": "*", "markersize": 9, "markeredgecolor": "white", "linestyle": "none", "zorder": 5}
 FEW: dict[str, Any] = {"linestyle": "--", "linewidth": 0.7}
@@ -42,17 +42,17 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         t, least = float(gain.idxmin()), float(gain.min())  # when an ensemble gains most
         ax.plot(few.t, few.eps_g_weight_mean / few.eps_g.isel(student=0), color=key.get_color(), **FEW)
         ax.plot(t, least, color=key.get_color(), **STAR)
-        key.set_label(f"{key.get_label()}: least {least:.3f} at $t={t:.2g}$")
+        key.set_label(f"{key.get_label()} ({least:.3f})")
     guide(ax, y=LATE, text=r"$1/\sqrt{2}$", color="0.4", linewidth=1)
     ax.set(xlim=(EARLIEST, LATEST), ylim=(0.5, 1.02))
     log_ticks(ax.xaxis)
     keys += [
         entry(r"theory, $K=\infty$"),
-        entry(r"minimum, $K=\infty$", **STAR),
+        entry(r"minimum (its value), $K=\infty$", **STAR),
         entry(f"theory, weight mean of $K={K}$", **FEW),
         points_with_bars(label=f"simulation, weight mean of $K={K}$"),
     ]
-    return finish(figure, results, keys, "K", columns=2)
+    return finish(figure, results, keys, "K", columns=3)
 
 
 def _many(theory: xr.Dataset) -> xr.DataArray:

@@ -22,7 +22,7 @@ from theory import stationary
 
 ALONG = ("rule", "drift", "decay")
 AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
-LEAST, PLACES, LEFT = 1e-4, 25, 2e-5  # of the lines; how far left their powers are drawn
+LEAST, PLACES = 1e-4, 25  # of the lines
 DECAYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bayes": (r"decay $\delta$", lambda drift: drift),
     "hebb": (r"decay $\sqrt{\delta^2+4\delta/\pi}$", lambda drift: np.sqrt(drift**2 + 4 * drift / np.pi)),
@@ -50,13 +50,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     states = {rule: _states(theory, rule, drifts) for rule in dict.fromkeys(theory.rule.values.tolist())}
     keys = []
     for index, (rule, line) in enumerate(states.items()):
-        look = {"color": look_of(index)["color"], "linestyle": "--" if rule == "perceptron" else "-"}
-        ax.plot(drifts, line, **look)
-        keys.append(line_with_points(index, f"{label_of(rule)}, {_decay_of(rule)[0]}", **look))
+        ax.plot(drifts, line, color=look_of(index)["color"])
+        keys.append(line_with_points(index, f"{label_of(rule)}, {_decay_of(rule)[0]}"))
         own = _matching(simulation.eps_g.isel(t=-1, student=0), rule)
         points(ax, own.drift, own, index)
         _power(ax, rule, drifts[-1])
-    ax.set(xlabel=r"drift $\delta$", ylabel=r"stationary $\epsilon_g$", xlim=(LEFT, 1.3 * drifts[-1]))
+    ax.set(xlabel=r"drift $\delta$", ylabel=r"stationary $\epsilon_g$", xlim=(0.8 * LEAST, 1.3 * drifts[-1]))
     _crossing(ax, drifts, states)
     logarithmic(ax, "xy")
     return finish(figure, simulation, keys, f"$t$ = {float(simulation.t[-1]):g}", columns=3)
@@ -68,13 +67,13 @@ def _decay_of(rule: str) -> tuple[str, Callable[[Any], Any]]:
 
 
 def _power(ax: Axes, rule: str, last: float) -> None:
-    """Draw the power of small drifts that a rule follows, from beyond the line's left end, with its amplitude."""
+    """Draw the power of small drifts that a rule follows, with its amplitude."""
     if rule not in POWERS:
         return
     amplitude, root, side = POWERS[rule]
-    ends = np.array([LEFT, last])
+    ends = np.array([LEAST, last])
     ax.plot(ends, amplitude * ends ** (1 / root), color="0.6", linewidth=0.6, zorder=0, gid=AID)
-    at, beside = (LEFT, 3 * LEFT) if side == "bottom" else (2 * LEFT, 2 * LEFT)  # a word above the line begins below it
+    at, beside = (LEAST, 2 * LEAST) if side == "bottom" else (2 * LEAST, 2 * LEAST)  # a word above the line is higher
     text = rf"${amplitude:.4f}\,\delta^{{1/{root}}}$"
     ax.text(1.05 * at, amplitude * beside ** (1 / root), text, color="0.4", fontsize=SMALL, va=side, gid=AID)
 
@@ -85,7 +84,7 @@ def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> No
         return
     excess = np.log(states["hebb"] / states["perceptron"])[::-1]
     drift = float(np.exp(np.interp(0.0, excess, np.log(drifts)[::-1])))
-    guide(ax, x=drift, text=rf"$\delta={drift:.2g}$")
+    guide(ax, x=drift, text=rf"equal at $\delta={drift:.2g}$")
 
 
 def _states(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:

@@ -25,19 +25,19 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     parts = own.Parts(simulation, theory, dense(theory, "K"))
     figure, grid = page(5.6, 2, (len(rules) + 2) // 2)
     axes = grid.ravel()
-    panels = list(zip(axes, rules, "abcdefgh", strict=False))
-    for index, (ax, rule, letter) in enumerate(panels):
+    panels = list(zip(axes, rules, strict=False))
+    for index, (ax, rule) in enumerate(panels):
         own.effect_panel(ax, parts.of(rule), COLOURS[index])
         own.students_axis(ax, theory.K.values)
         own.label_limit(ax, theory.sel(rule=rule))
-        ax.set_title(f"({letter}) {label_of(rule)}, $t={simulation.t.values[-1]:g}$")
-    bottom, top = min(ax.get_ylim()[0] for ax, *_ in panels), max(ax.get_ylim()[1] for ax, *_ in panels)
-    for index, (ax, rule, _) in enumerate(panels):  # one scale, so that the rules can be compared by eye
+        ax.set_title(f"{label_of(rule)}, $t={simulation.t.values[-1]:g}$")
+    bottom, top = min(ax.get_ylim()[0] for ax, _ in panels), max(ax.get_ylim()[1] for ax, _ in panels)
+    for index, (ax, rule) in enumerate(panels):  # one scale, so that the rules can be compared by eye
         ax.set_ylim(bottom, top)
         own.enlarged(ax, parts.of(rule), COLOURS[index])
     last, along_t = axes[len(rules)], dense(theory, "t")
     own.variety_panel(last, simulation.isel(K=-1), along_t.isel(K=-1))
-    last.set_title(f"({'abcdefgh'[len(rules)]}) variety among the students")
+    last.set_title("variety among the students")
     last.legend(loc="upper left")
     for ax in axes[len(rules) + 1 :]:
         ax.set_axis_off()

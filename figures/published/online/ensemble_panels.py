@@ -8,22 +8,23 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from figures.legends import entry, points_with_bars
 from figures.panels import GUIDE, dense, finish, guide, page
-from figures.style import COLOURS, COLUMN, MARKERS, SMALL, label_of, look_of, points, spread, theory_line
+from figures.style import COLOURS, COLUMN, MARKERS, SMALL, label_of, look_of, points, spread
 from theory import ensemble_error
 
 OUTPUTS: dict[str, tuple[str, Any, float]] = {  # label, dashes, and the shift of points that would overlap
-    "eps_g_majority_vote": ("majority vote", "-", 0.98),
-    "eps_g_weight_mean": ("weight mean", "--", 1.02),
+    "eps_g_majority_vote": ("majority vote", "-", -0.1),
+    "eps_g_weight_mean": ("weight mean", "--", 0.1),
 }
 RULE_CAPTION = (
     r"Generalization error of the majority vote of $K$ students and of the mean of their weights, over the theoretical "
     r"error of one student, at the last recorded time. A vote of $2n$ students is as good as one of $2n-1$. Dotted: "
     r"infinitely many students. Where they would overlap, points are moved sideways."
 )
-DISCRETE = 15  # students up to which theory has a dash at each K
+STEPS, DISCRETE = "steps-mid", 15  # students up to which theory has a step at each K
 SMALL_GAIN = 0.1  # less than this is enlarged in an inset
 
 
@@ -48,9 +49,9 @@ def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
     one = theory.eps_g.isel(K=-1, student=0).item()
     for index, (name, (label, dashes, aside)) in enumerate(OUTPUTS.items()):
         own = colour or COLOURS[index]
-        discrete, look = lines.sizes["K"] <= DISCRETE, {"color": own, "linestyle": dashes}
-        theory_line(ax, lines.K, lines[name] / one, discrete, **look, label=f"{label}, theory")
-        points(ax, simulation.K * aside, simulation[name] / one, index, color=own, label=f"{label}, simulation")
+        look = {"color": own, "linestyle": dashes, "drawstyle": STEPS if lines.sizes["K"] <= DISCRETE else "default"}
+        ax.plot(lines.K, lines[name] / one, **look, label=f"{label}, theory")
+        points(ax, simulation.K + aside, simulation[name] / one, index, color=own, label=f"{label}, simulation")
     if int(theory.K.max()) > 1:  # one student has no q
         guide(ax, y=_limit(theory, one), linewidth=1)
 
@@ -83,15 +84,20 @@ def _limit(theory: xr.Dataset, one: float) -> float:
 
 
 def students_axis(ax: Axes, K: np.ndarray) -> None:
-    """Make the axis of the number of students logarithmic, and label both axes."""
-    _logarithmic(ax, _ticks(K))
+    """Label both axes; that of the number of students is logarithmic if they are many."""
+    _scaled(ax, K)
     ax.set_xlabel("number of students $K$")
     ax.set_ylabel(r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
 
 
-def _logarithmic(ax: Axes, ticks: list[int]) -> None:
+def _scaled(ax: Axes, K: np.ndarray) -> None:
+    """Set the scale of the number of students, and ticks that do not overlap."""
+    if K.max() <= DISCRETE:
+        ax.xaxis.set_major_locator(MultipleLocator(2, offset=1))
+        return
+    ticks = _ticks(K)
     ax.set_xscale("log")
-    ax.set_xticks(ticks, [str(K) for K in ticks])
+    ax.set_xticks(ticks, [str(it) for it in ticks])
     ax.minorticks_off()
 
 
@@ -99,11 +105,11 @@ def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
     """Repeat the panel in an inset with a scale of its own, where the gain is small on the common one."""
     if ax.dataLim.y0 < 1 - SMALL_GAIN:
         return
-    inset = ax.inset_axes((0.32, 0.12, 0.64, 0.56))
+    inset = ax.inset_axes((0.24, 0.1, 0.72, 0.66))
     effect_panel(inset, parts, colour)
-    _logarithmic(inset, _ticks(parts.theory.K.values)[::2])
+    _scaled(inset, parts.theory.K.values)
     inset.tick_params(labelsize=6.5)
-    inset.set_title("enlarged", fontsize=SMALL)
+    inset.text(0.98, 0.96, "enlarged", transform=inset.transAxes, ha="right", va="top", fontsize=SMALL)
 
 
 def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:

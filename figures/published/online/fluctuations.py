@@ -24,12 +24,13 @@ from theory.solutions import solve_line
 AXES = ("rule", "N")  # of the sweep, that this figure shows
 PLACES, BEYOND, LATE = 120, 20, 1e5  # of the lines: how many times later than the runs they end, and their limit
 WIDTH, FARTHEST = 0.5, 4.25  # of the bins of z, and where they end
+NOISE = 0.1  # standard error of the bias times N, from which on a point is left out
 ASIDE = 0.04  # by how much points are moved sideways in the logarithm of t, so that they do not overlap
 CAPTION = (
     r"Runs at finite $N$ and theory to order $1/N$. Above: bias of $\epsilon_g$ over its value at $N=\infty$, times "
-    r"$N$. Middle: its variance over $\epsilon_g^2$, times $N$. Theory has one line for all $N$; dotted: its limit of "
-    r"late times, taken at $t=10^5$. Below: the distribution, at the last recorded time, of the deviation of a run "
-    r"from the predicted mean over the predicted standard deviation; line: the normal density. Points of different "
+    r"$N$, where its standard error is below 0.1. Middle: its variance over $\epsilon_g^2$, times $N$. Theory has one "
+    r"line for all $N$; dotted: its limit $t\to\infty$, taken at $t=10^5$. Below: the distribution, at the last "
+    r"recorded time, of the deviation of a run from the predicted mean over the predicted standard deviation; line: the normal density. Points of different "
     r"$N$ are moved sideways."
 )
 POINTS = "Points: simulation; bars: standard errors."
@@ -54,7 +55,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
     keys: list[Any] = [points_with_bars(label, **look_of(index)) for index, label in enumerate(sizes)]
     keys += [entry("theory to order $1/N$; normal density")]
-    keys += [entry("late times", color="0.5", linestyle=":", linewidth=1)]
+    keys += [entry(r"limit $t\to\infty$", color="0.5", linestyle=":", linewidth=1)]
     return finish(figure, simulation, keys, columns=3)
 
 
@@ -81,8 +82,8 @@ def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, co
     variance = (spread**2).sum("seed") / max(seeds - 1, 1)
     of_variance = np.sqrt(((spread**4).mean("seed") - variance**2).clip(0) / seeds)
     t = runs.t * np.exp(ASIDE * (2 * index - count + 1))
-    bias, error = (runs.mean("seed") - limit) / limit, np.sqrt(variance / seeds) / limit
-    mean_points(column[0], t, N * bias, N * error, index)
+    bias, error = N * (runs.mean("seed") - limit) / limit, N * np.sqrt(variance / seeds) / limit
+    mean_points(column[0], t, bias.where(error < NOISE), error, index)
     mean_points(column[1], t, N * variance / limit**2, N * of_variance / limit**2, index)
 
 

@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from figures.legends import entry, line_with_points, points_with_bars
 from figures.panels import finish, guide, page, scenario_with
 from figures.published import parallel_axes
-from figures.style import COLOURS, label_of, log_ticks, points
+from figures.style import COLOURS, label_of, points
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import cumulative, density
 from statmech.results.dataset import scenario_of
@@ -43,7 +43,7 @@ CAPTION = (
     r"Generalization error of one student against the fraction $p_f$ of flipped labels. (a) The optimal rule, which "
     r"assumes this fraction ($\hat p_f=p_f$), times $t$. (b) Hebb's rule and the perceptron, times $\sqrt{t}$. The "
     r"rate of the perceptron falls as $\eta/(1+t/t_0)$, with a $t_0$ for every $p_f$; that of the others is constant "
-    r"($t_0=10^9$). Solid: limits of late times, that of the perceptron with the best rate at every time; they are "
+    r"($t_0=10^9$). Solid: limits $t\to\infty$, that of the perceptron with the best rate at every time; they are "
     r"equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, of the perceptron with $t_0$ "
     r"interpolated. Bars that are not seen are smaller than their points."
 )
@@ -107,10 +107,7 @@ def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
 
 def _label(left: Axes, right: Axes) -> None:
     """Label axes, and mark where Hebb's rule and the perceptron are equally good."""
-    left.set(yscale="log", ylabel=r"$\epsilon_g\,t$", title=r"error $\propto 1/t$")
-    low, high = left.get_ylim()
-    left.set_ylim(min(low, 0.8), max(high, 10))
-    log_ticks(left.yaxis)
+    left.set(ylabel=r"$\epsilon_g\,t$", title=r"error $\propto 1/t$", ylim=(0, None))
     right.set(ylabel=r"$\epsilon_g\sqrt{t}$", title=r"error $\propto 1/\sqrt{t}$", ylim=(0, None))
     for ax in (left, right):
         ax.set_xlabel(r"flipped labels $p_f$")

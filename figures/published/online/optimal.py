@@ -15,18 +15,19 @@ from figures.style import AID, SMALL, log_ticks
 from theory import solve
 
 AXES = ("rule",)  # of the sweep, that this figure shows
-LATEST, PLACES = 1e4, 160  # of the lines: they show the limit of late times
+LATEST, PLACES = 1e4, 400  # of the lines: they show the limit of late times
 CONSTANTS = {
     r"0.8834: optimal": 0.8834000872,
     r"$4/\pi$: perceptron, best $\eta(R)$": 4 / np.pi,
     r"$4/3$: AdaTron (textbook), $\eta=3/2$": 4 / 3,
     r"$3/2$: AdaTron (textbook), $\eta=1$": 3 / 2,
 }
+LENGTH_BOUND = "adatron"  # whose limit depends on the length of the start
 HIGHEST = 2.3
 CAPTION = (
     r"Generalization error times $t$ of one student, from a start at $R=l=0.2$ if not stated otherwise. A rule whose "
     r"error falls as $1/t$ tends to a constant; no rule that learns online lies below the optimal one. Dotted, grey: "
-    r"limits of late times of the optimal rule, of a perceptron with the best rate $\eta(R)$ at every time, and of "
+    r"limits $t\to\infty$ of the optimal rule, of a perceptron with the best rate $\eta(R)$ at every time, and of "
     r"the textbook AdaTron at its best rate $3/2$ and at rate 1. Bars that are not seen are smaller than their points."
 )
 
@@ -37,10 +38,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     lines = solve(scenario_with(theory, t=np.geomspace(start, LATEST, PLACES).tolist(), K=1))
     results = with_lines(_times_t(simulation), theory, _times_t(lines))
     (figure, ax), first = page(4.0), 0.85 * start  # the first points whole
-    keys = panel(ax, results, "t", "scaled", "rule", label=r"$\epsilon_g\,t$", log="x", dashes=True)
+    keys = panel(ax, results, "t", "scaled", "rule", label=r"$\epsilon_g\,t$", log="x")
     for label, value in CONSTANTS.items():
         guide(ax, y=value, zorder=2)
         ax.text(first * 1.1, value, label, fontsize=SMALL, va="top" if "pi" in label else "bottom", gid=AID)
+    if LENGTH_BOUND in lines.rule.values:
+        last = float(results.lines.scaled.sel(rule=LENGTH_BOUND).isel(t=-1).squeeze())
+        ax.text(LATEST, last, f"{last:.2f}: AdaTron, this start", fontsize=SMALL, ha="right", va="bottom", gid=AID)
     ax.set(xlim=(first, LATEST), ylim=(0, HIGHEST))
     log_ticks(ax.xaxis)
     return finish(figure, results, keys, columns=3)

@@ -17,7 +17,7 @@ from figures.style import COLUMN
 
 AXES = ("rule",)  # of the sweep, that this figure shows
 CAPTION = (
-    r"Similarity $q$ of two students against their similarity $R$ to the teacher, in the course of learning: the lower "
+    r"Similarity $q$ of two students against their similarity $R$ to the teacher, during learning: the lower "
     r"$q$ at a given $R$, the more an ensemble gains. Dotted: $q=R^2$."
 )
 

@@ -31,9 +31,9 @@ IGNORED: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
 CAPTION = (
     r"Gaussian walks whose evaluation stops at a boundary, of mean $m$ and standard deviation $\sigma$ of the complete "
     r"sum. A decision error is a walk that stops although its complete sum is below 0. Full lines: theory with as many "
-    r"looks at the sum as were simulated; dotted: with infinitely many. Thin line: the target $\epsilon_d$. Grey "
-    r"dashes: infinitely many looks at a constant level that is computed as if the sums had no drift, $m=0$. Where a "
-    r"point is missing no decision error was seen."
+    r"looks (checks of the partial sum) as were simulated; dotted: with infinitely many. Thin line: the target "
+    r"$\epsilon_d$. Grey dashes: infinitely many looks at a constant level that is computed as if the sums had no "
+    r"drift, $m=0$. Where a point is missing no decision error was seen."
 )
 LINES = ""
 
@@ -43,7 +43,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     mean, rate = _nearest(theory, "mean", AT_MEAN), _nearest(theory, "error_rate", AT_RATE)
     at_mean = along(simulation, theory, "error_rate", mean=mean)
     at_rate = along(simulation, theory, "mean", error_rate=rate)
-    figure, (kept, drifting, saved) = page(3.0, 1, 3)
+    figure, (kept, drifting, saved) = page(3.2, 1, 3)
     _draw(kept, at_mean, "error_rate", "decision_error", "xy")
     _draw(drifting, at_rate, "mean", "decision_error", "y")
     keys = _draw(saved, at_mean, "error_rate", "features", "x")
@@ -55,7 +55,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     title = rf"$m={mean:g}\,\sigma$"
     kept.set(xlabel=r"target $\epsilon_d$", ylabel="decision errors", title=title)
     drifting.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\epsilon_d={rate:g}$")
-    saved.set(xlabel=r"target $\epsilon_d$", ylabel="fraction of features evaluated", title=title, ylim=(0, 1))
+    saved.set(xlabel=r"target $\epsilon_d$", ylabel="features evaluated / $N$", title=title, ylim=(0, 1))
     for ax, log in ((kept, "xy"), (drifting, "y")):
         logarithmic(ax, log)
     keys += [

@@ -30,7 +30,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     top = float(simulation.kappa.mean("seed").max())  # kappa diverges at small alpha
     lines["kappa"] = lines.kappa.where(lines.kappa < 1.1 * top)
     results = with_lines(simulation.assign(ratio=simulation.eps_g / line.eps_g), theory, lines)
-    (figure, axes), axis, colour = page(2.8, 1, 3), scale_of(simulation.alpha), ("N", moment)
+    (figure, axes), axis = page(2.8, 1, 3, width_ratios=(1, 1, 1.6)), scale_of(simulation.alpha)
+    colour = ("N", moment) if simulation.sizes["N"] > 1 else moment
     keys = panel(axes[0], results, "alpha", "eps_g", colour, log=f"{axis}y", filled=True)
     panel(axes[1], results, "alpha", "kappa", colour, log=axis, filled=True)
     panel(axes[2], results, "alpha", "ratio", colour, label=r"$\epsilon_g$ / theory", log=axis, filled=True, aside=True)

@@ -14,9 +14,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
-from figures.panels import letters, logarithmic, page
+from figures.panels import legend_below, letters, logarithmic, page
 from figures.style import AID, COLOURS, few
 from simulate.learners.convergence import UpdateHistory, course
 from simulate.learners.examples import draw as draw_examples
@@ -57,12 +58,20 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _activations(activations, runs[0])
     _growth(growth, runs)
     _bounds(bounds, runs[0])
+    titles = ("one data set", f"{len(runs)} data sets", "data set of (a)")
+    for ax, title in zip((activations, growth, bounds), titles, strict=True):
+        ax.set(xlabel="updates $k$", title=title)
     letters(activations, growth, bounds)
-    for ax in (activations, growth, bounds):
-        ax.set_xlabel("updates $k$")
-        columns = 2 if ax is bounds else 1
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns, columnspacing=1, handlelength=1.6)
+    legend_below(figure, _keys(activations, growth, bounds), columns=4)
     return figure
+
+
+def _keys(*panels: Axes) -> list[Line2D]:
+    """Return a key for every series: a column for (a) with the largest number of updates, one for (b), two for (c)."""
+    before, after, *of_b, longest, length, projection, least, most = (
+        key for ax in panels for key in ax.get_legend_handles_labels()[0]
+    )
+    return [before, after, most, *of_b, longest, least, length, projection]
 
 
 def _activations(ax: Axes, run: Run) -> None:

@@ -27,7 +27,7 @@ from matplotlib.patches import Circle, Patch
 from figures.legends import entry
 from figures.panels import legend_below, letters
 from figures.published.stored_examples.sphere import View, great_circle
-from figures.style import AID, PAGE, few, look_of, styled
+from figures.style import AID, PAGE, SMALL, few, look_of, styled
 from simulate.learners.examples import draw as data_set
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
@@ -38,7 +38,7 @@ CAPTION = (
     r"students, seen from the point of largest stability at the largest $P$. (a)-(c) Each example cuts the sphere "
     r"along a great circle; points: MinOver after each update, the first of which makes the student equal to the first "
     r"example. (d) The same at the largest $P$ on the tangent plane, on which great circles are straight lines; "
-    r"contours: stabilities of 20, 40, 60 and 80 % of the largest. (e) Stability of MinOver and (dashed) the largest "
+    r"contours: stabilities of 20, 40, 60 and 80 % of the largest. Of the updates, which the thin lines join, some are marked. (e) Stability of MinOver and (dashed) the largest "
     r"possible one. One data set."
 )
 SHADE, CUT, PLACES = "0.82", "0.55", 401
@@ -85,6 +85,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     view = View.towards(walked[-1].best)
     for index, (ax, walk) in enumerate(zip(balls, walked, strict=True)):
         sphere(ax, view, walk.z, walk.teacher)
+        ax.set_title(f"$P={len(walk.z)}$")
         _trace(ax, view.orthographic(walk.students), index)
         ax.plot(*view.orthographic(walk.best[None]).T, **BEST, zorder=6)
         _stability(curve, walk, index)
@@ -135,7 +136,7 @@ def sphere(ax: Axes, view: View, z: np.ndarray, teacher: np.ndarray) -> None:
         ax.plot(*view.orthographic(great_circle(example)).T, color=CUT, linewidth=0.6, zorder=2)
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.3", linewidth=0.8))
     ax.plot(*view.orthographic(teacher[None]).T, zorder=6, **TEACHER)
-    ax.set(aspect="equal", xlim=(-1.06, 1.06), ylim=(-1.06, 1.06), xlabel=f"$P={len(z)}$")
+    ax.set(aspect="equal", xlim=(-1.06, 1.06), ylim=(-1.06, 1.06))
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines[:].set_visible(False)
@@ -169,7 +170,8 @@ def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
     ax.plot(0, 0, zorder=6, **BEST)
     outside = int((~(np.abs(places) < width).all(axis=-1)).sum())
     ax.set(aspect="equal", xlim=(-width, width), ylim=(-width, width))
-    ax.set_xlabel(f"{outside} of {len(places)} updates lie outside")
+    ax.set_title(f"$P={len(walk.z)}$, enlarged")
+    ax.set_xlabel(f"{outside} of {len(places)} updates lie outside", fontsize=SMALL, color="0.35")
     ax.set_xticks([])
     ax.set_yticks([])
 
