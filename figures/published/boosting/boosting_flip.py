@@ -12,6 +12,7 @@ from matplotlib.ticker import FixedLocator
 from figures import series
 from figures.labels import size_of
 from figures.panels import heading, legend_below, page, panel
+from figures.style import shades
 from statmech.results.results import results_of
 
 AXES = ("flip", "cap")  # of the sweep, that this figure shows
@@ -19,23 +20,24 @@ MOST = 5  # curves per panel
 JOINED: dict[str, Any] = {"linestyle": "-"}
 CAPTION = (
     r"Generalization error, with respect to the teacher's own labels, of AdaBoost over conjunctions that learns from "
-    r"labels flipped with probability $p_f$, and ends after T stages or when it is right on all examples. Dashed: "
+    r"labels flipped with probability $p_f$, and ends after $T$ stages or when it is right on all examples. Dashed: "
     r"$\epsilon_g=p_f$, the error of the labels that it learns from."
 )
 LINES = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a colour per number of stages on the left, a grey per fraction of flips on the right."""
+    """Draw a colour per number of stages on the left, a shade per fraction of flips on the right."""
     results, (figure, (against_flip, against_stages)) = results_of(simulation), page(3.4, 1, 2, sharey=True)
     stages, flips = (np.unique(np.linspace(0, simulation.sizes[name] - 1, MOST).round()) for name in ("cap", "flip"))
     some = series.sliced(results, {"cap": stages.astype(int)})
     left = panel(against_flip, some, "flip", "eps_g", "cap", **JOINED)
     largest = simulation.flip.values.max()
+    for key, most in zip(left, some.either.cap.values, strict=True):
+        key.set_label(f"$T$ = {most:,}")
     left += against_flip.plot([0, largest], [0, largest], "--", color="0.5", label=r"$\epsilon_g=p_f$")
     some = series.sliced(results, {"flip": flips.astype(int)})
-    greys = [str(grey) for grey in np.linspace(0.7, 0, len(flips))]
-    right = panel(against_stages, some, "cap", "eps_g", "flip", log="x", palette=greys, **JOINED)
+    right = panel(against_stages, some, "cap", "eps_g", "flip", log="x", palette=shades(len(flips)), **JOINED)
     against_flip.set_xlabel(r"$p_f$, fraction of flipped labels")
     against_flip.set_ylim(bottom=-0.01)
     against_stages.set(xlabel="$T$, stages", ylabel="")
@@ -43,6 +45,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     legend_below(figure, [*left, *right], columns=4)
     heading(
         figure,
-        [f"$N$ = {int(simulation.N)}", f"$P$ = {int(simulation.P)}", size_of(simulation)],
+        [f"$P$ = {int(simulation.P):,}", size_of(simulation)],
     )
     return figure

@@ -11,7 +11,8 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from figures.panels import legend_below, page
+from figures.labels import size_of
+from figures.panels import heading, legend_below, page
 from figures.style import AID, COLOURS
 from statmech.data_sets import source
 from statmech.errors import ConfigError
@@ -21,7 +22,7 @@ CODON = 3  # letters
 FRAME = COLOURS[1]
 CAPTION = (
     "Sum of the weights of conjunctions of two bases at each pair of positions, mean over held-out folds of windows of "
-    "five codons, the outlined squares (Jackson & Craven, section 4); d is the discount. The percentages are the part "
+    "five codons, the outlined squares (Jackson & Craven, section 4), for two discounts. The percentages are the part "
     "of the conjunctions that lie within one codon; of all pairs of positions 14 % do. The windows stand in for the "
     "paper's data."
 )
@@ -41,8 +42,8 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         _outline(ax, simulation.sizes["position"])
         ax.set(xlabel="position of the first base", title=_title(simulation.sel(discount=discount)))
     panels[0].set_ylabel("position of the second base")
-    figure.colorbar(shown, ax=panels, label=r"$\sum|w|$ of conjunctions", shrink=0.8)
-    figure.suptitle(source(str(simulation.data.item())).heading)
+    figure.colorbar(shown, ax=panels, label=r"$\sum|w|$ of conjunctions (square-root scale)", shrink=0.9)
+    heading(figure, [source(str(simulation.data.item())).heading, size_of(simulation)])
     legend_below(figure, [Patch(fill=False, edgecolor=FRAME, label="within one codon")])
     return figure
 
@@ -68,5 +69,5 @@ def _outline(ax: Axes, length: int) -> None:
 
 def _title(cell: xr.Dataset) -> str:
     pairs, within = float(cell.pairs.sum()), float(cell.codon_pairs.sum())
-    share = f", {100 * within / pairs:.0f} % within codons" if pairs and np.isfinite(within) else ""
-    return f"$d={float(cell.discount):g}$: {pairs / cell.pairs.size:.3g} pairs{share}"
+    share = f": {100 * within / pairs:.0f} % within codons" if pairs and np.isfinite(within) else ""
+    return f"discount {float(cell.discount):g}{share}"

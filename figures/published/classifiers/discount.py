@@ -13,8 +13,9 @@ from statmech.results.results import results_of
 AXES = ("data", "discount")  # of the sweep, that this figure shows
 CAPTION = (
     "Boosted sparse perceptrons whose search multiplies the correlations of conjunctions of two by a discount d: "
-    "accuracy on held-out folds, number of weights, and the part of them that are conjunctions of two. The factor in "
-    "section 3.3 of Jackson & Craven is illegible in our copy; we read 1/2. Promoters stand in for the paper's data."
+    "(a) the part of the weights that are conjunctions of two, (b) accuracy on held-out folds, (c) number of weights. "
+    "The factor in section 3.3 of Jackson & Craven is illegible in our copy; we read 1/2. Promoters stand in for the "
+    "paper's data."
 )
 
 
@@ -23,14 +24,14 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     runs = simulation.assign(
         percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.nonzero_weights
     )
-    results, (figure, axes) = results_of(runs), page(2.5, 1, 3)
-    for ax, name in zip(axes, ("percent", "nonzero_weights", "share"), strict=True):
+    results, (figure, axes) = results_of(runs), page(2.5, 1, 3, width_ratios=(1.6, 1, 1))
+    for ax, name in zip(axes, ("share", "percent", "nonzero_weights"), strict=True):
         keys = panel(ax, results, "discount", name, "data", **JOINED, markerfacecolor=None)
         ax.set(xlabel="discount $d$", xticks=[0, 0.25, 0.5, 0.75, 1])
         ax.xaxis.set_major_formatter("{x:g}")
-    axes[0].set_ylabel("accuracy (%)")
-    axes[1].set(ylabel="weights", ylim=(0, None))
-    axes[2].set(ylabel="conjunctions of two (%)", ylim=(-4, 104))
+    axes[0].set(ylabel="conjunctions of two (%)", ylim=(-4, 104))
+    axes[1].set_ylabel("accuracy (%)")
+    axes[2].set(ylabel="weights", ylim=(0, None))
     for key in keys:
         key.set_label(source(str(key.get_label())).heading)
     return finish(figure, results, keys)

@@ -18,10 +18,10 @@ from statmech.errors import ConfigError
 AXES: tuple[str, ...] | None = None  # any
 TICKS = 12  # positions with a tick, about
 CAPTION = (
-    "The sparse perceptron learnt from all examples: each letter is a condition 'this base at this position', and "
-    "the point below it its weight. Letters above 0 vote for the class on top where they are true and against it where they are "
-    "false; letters below 0 the other way round. A conjunction of two is a pair of joined letters. Shaded: the regions "
-    "in which the polymerase makes contact, by the domain theory that comes with the data."
+    "The sparse perceptron learnt from all examples: each letter is a condition 'this base at this position', and the "
+    "point below it its weight. Letters above 0 vote for the class on top where they are true and against it where "
+    "they are false; letters below 0 the other way round. A conjunction of two is a pair of joined letters. Shaded: "
+    "the regions in which the polymerase makes contact, by the domain theory that comes with the data."
 )
 POINTS = ""
 

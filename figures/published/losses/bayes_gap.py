@@ -2,13 +2,15 @@ r"""Which loss, at which noise: eps_g of each loss with its best penalty over th
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.legends import line_with_points
 from figures.panels import dense, finish, guide, page, panel, with_lines
-from figures.style import look_of, points
+from figures.style import points
 
 AXES = ("loss", "flip", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
@@ -17,6 +19,10 @@ CAPTION = (
     r"finite $N$, by message passing. All use the same data sets."
 )
 
+# of the student that the others are measured by: they lie on its line at best
+BAYES: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 1.0, "zorder": 4}
+POINT: dict[str, Any] = {"marker": "x", "color": "black", "markersize": 4}
+
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per fraction of flips, one colour per loss."""
@@ -24,13 +30,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     lines, runs = (part.assign(above=_above(part.eps_g, of)) for part, of in ((lines, lines), (simulation, theory)))
     results, last = with_lines(runs, theory, lines), theory.sizes["loss"]
     figure, axes = page(3.2, 1, len(flips), sharey=True)
-    keys = panel(axes, results, "alpha", "above", "loss", split="flip", label=r"$\epsilon_g$ above Bayes (%)")
+    keys = panel(axes, results, "alpha", "above", "loss", split="flip", label=r"excess of $\epsilon_g$ over Bayes (%)")
     for ax, flip in zip(figure.axes, flips, strict=True):
-        guide(ax, y=0, color=look_of(last)["color"], linestyle="-", linewidth=1.2)
+        guide(ax, y=0, **BAYES)
         if "R_bayes" in simulation:
             measured, solved = (part.sel(flip=flip).isel(loss=0) for part in (simulation, theory))
-            points(ax, measured.alpha, _above(np.arccos(measured.R_bayes) / np.pi, solved), last, zorder=3)
-    return finish(figure, results, [*keys, line_with_points(last, "Bayes-optimal")])
+            points(ax, measured.alpha, _above(np.arccos(measured.R_bayes) / np.pi, solved), last, **POINT)
+    return finish(figure, results, [*keys, line_with_points(last, "Bayes-optimal", **{**BAYES, **POINT})])
 
 
 def _above(error: xr.DataArray, solved: xr.Dataset) -> xr.DataArray:

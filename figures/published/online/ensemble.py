@@ -12,7 +12,8 @@ from figures.style import COLOURS, label_of
 AXES = ("rule", "K")  # of the sweep, that this figure shows
 CAPTION = (
     r"(a) to (c) Generalization error of $K$ students over that of one, for each rule at the last recorded time: "
-    r"majority vote and weight mean. A vote of $2n$ students is as good as one of $2n-1$. "
+    r"majority vote and weight mean; theory has a step at each $K$. A vote of $2n$ students is as good as one of "
+    r"$2n-1$. "
     r"Dotted: infinitely many students. Where they would overlap, points are moved sideways. "
     r"(d) Order parameters during learning: the lower $q$ at a given $R$, the more an ensemble gains; "
     r"dotted: $q=R^2$."

@@ -30,8 +30,8 @@ CAPTION = (
     r"Runs at finite $N$ and theory to order $1/N$. Above: bias of $\epsilon_g$ over its value at $N=\infty$, times "
     r"$N$, where its standard error is below 0.1. Middle: its variance over $\epsilon_g^2$, times $N$. Theory has one "
     r"line for all $N$; dotted: its limit $t\to\infty$, taken at $t=10^5$. Below: the distribution, at the last "
-    r"recorded time, of the deviation of a run from the predicted mean over the predicted standard deviation; line: the normal density. Points of different "
-    r"$N$ are moved sideways."
+    r"recorded time, of the deviation of a run from the predicted mean over the predicted standard deviation; line: "
+    r"the normal density. Points of different $N$ are moved sideways."
 )
 POINTS = "Points: simulation; bars: standard errors."
 LINES = "Lines: theory to order $1/N$."

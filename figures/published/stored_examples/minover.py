@@ -31,8 +31,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     lines["kappa"] = lines.kappa.where(lines.kappa < 1.1 * top)
     results = with_lines(simulation.assign(ratio=simulation.eps_g / line.eps_g), theory, lines)
     (figure, axes), axis = page(2.8, 1, 3, width_ratios=(1, 1, 1.6)), scale_of(simulation.alpha)
-    colour = ("N", moment) if simulation.sizes["N"] > 1 else moment
+    colour = ("N", moment)
     keys = panel(axes[0], results, "alpha", "eps_g", colour, log=f"{axis}y", filled=True)
+    if simulation.sizes["N"] == 1:  # the heading states it
+        for key in keys:
+            key.set_label(str(key.get_label()).removeprefix(f"$N$ = {simulation.N.item()}, "))
     panel(axes[1], results, "alpha", "kappa", colour, log=axis, filled=True)
     panel(axes[2], results, "alpha", "ratio", colour, label=r"$\epsilon_g$ / theory", log=axis, filled=True, aside=True)
     guide(axes[2], y=1, color=THEORY, linestyle="-", linewidth=1.2)

@@ -41,6 +41,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         runs["bound"], shown["bound"] = own.copy(data=mistake_bound(1, own)), r"bound $1/\kappa^2$, simulation"
     results, (figure, ax) = results_of(runs), page(2.9, width=COLUMN)
     limit = mistake_bound(1, curve_of("max_stability", alpha, last.flip.item()).kappa)
-    lines = ax.plot(alpha, limit, color="0.3", label=r"bound $1/\kappa^2$, theory, $N\to\infty$")
+    lines = ax.plot(alpha, limit, color="0.3", label=r"bound $1/\kappa^2$, theory")
     keys = panel(ax, results, "alpha", shown, label="number / $N$", log="xy")
-    return finish(figure, results, [*lines, *keys])
+    return finish(figure, results, [*keys, *lines])

@@ -38,8 +38,8 @@ CAPTION = (
     r"students, seen from the point of largest stability at the largest $P$. (a)-(c) Each example cuts the sphere "
     r"along a great circle; points: MinOver after each update, the first of which makes the student equal to the first "
     r"example. (d) The same at the largest $P$ on the tangent plane, on which great circles are straight lines; "
-    r"contours: stabilities of 20, 40, 60 and 80 % of the largest. Of the updates, which the thin lines join, some are marked. (e) Stability of MinOver and (dashed) the largest "
-    r"possible one. One data set."
+    r"contours: stabilities of 20, 40, 60 and 80 % of the largest. Of the updates, which the thin lines join, some are "
+    r"marked. (e) Stability of MinOver and (dashed) the largest possible one. One data set."
 )
 SHADE, CUT, PLACES = "0.82", "0.55", 401
 TEACHER: dict[str, Any] = {"marker": "*", "color": "black", "markersize": 7, "linestyle": "none", "label": "teacher"}
