@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.panels import page
 from figures.series import mean_and_error
-from figures.style import SMALL, log_ticks, look_of
+from figures.style import JOIN, SMALL, log_ticks, look_of
 from statmech.data_sets import source
 
 AXES = ("data", "chosen", "error_rate_budget")  # of the sweep, that this figure shows
@@ -19,15 +19,15 @@ NEEDS = ("budget",)
 CAPTION = (
     r"Error on held-out examples against the features evaluated per example, one panel per data set. Colours and "
     r"markers: the order in which the Attentive Perceptron evaluates features, for several target rates $\epsilon_d$ "
-    r"of decision errors, which decrease from the stated one to the right; filled markers and solid lines: features "
-    r"evaluated in prediction; open markers and dashed lines: in learning, per example and pass. Dotted: a perceptron "
-    r"that learns and predicts with a fixed number of features, drawn at random."
+    r"of decision errors, which decrease from the stated one to the right; filled markers: features evaluated "
+    r"in prediction; open markers: in learning, per example and pass, at the same errors. Black crosses: a perceptron "
+    r"that learns and predicts with a fixed number of features, drawn at random. Thin grey lines guide the eye."
 )
 ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw a column per data set: error against features evaluated, in prediction (solid) and in learning (dashed)."""
+    """Draw a column per data set: error against features evaluated, in prediction (filled) and in learning (open)."""
     sets = [str(name) for name in simulation.data.values]
     figure, _ = page(3.4, 1, len(sets), sharey=True)
     for ax, data in zip(figure.axes, sets, strict=True):
@@ -35,11 +35,11 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         for index, chosen in enumerate(map(str, simulation.chosen.values)):
             attentive = cells.sel(chosen=chosen).isel(error_rate_budget=simulation.budget.values == 0)
             _line(ax, attentive, "features_evaluated", index, f"{ORDERED[chosen]}, in prediction")
-            look = {"linestyle": "--", "markerfacecolor": "white"}
-            _line(ax, attentive, "features_learning", index, f"{ORDERED[chosen]}, in learning", **look)
+            learning = f"{ORDERED[chosen]}, in learning"
+            _line(ax, attentive, "features_learning", index, learning, markerfacecolor="white")
         hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(error_rate_budget=simulation.budget.values > 0)
         if hard.sizes["error_rate_budget"]:
-            _line(ax, hard, "features_evaluated", 6, "fixed number of features", linestyle=":")
+            _line(ax, hard, "features_evaluated", 6, "fixed number of features")
         ax.set(xlabel="features evaluated per example", xscale="log", yscale="log")
         ax.set_title(source(data).title, loc="left")
         ax.xaxis.set_major_locator(FixedLocator([50, 100, 200, 400, 784]))
@@ -53,10 +53,15 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _line(ax: Axes, cells: Any, features: str, index: int, label: str, **look: Any) -> None:
-    """Draw errors against features; a word names the error rate at the first point on the left, in prediction."""
-    (error, spread), (x, deviation) = mean_and_error(100 * (1 - cells.accuracy)), mean_and_error(cells[features])
-    look = {**look_of(index), "linewidth": 1.0, "markersize": 3.5, "elinewidth": 0.7, "capsize": 1.5, **look}
-    ax.errorbar(x, error, xerr=deviation, yerr=spread, label=label, **look)
-    if "linestyle" not in look:
+    """Draw errors against features; a word names the error rate at the first point on the left, in prediction.
+
+    In learning the errors are those in prediction, so that bars are drawn once.
+    """
+    (error, spread), (x, _) = mean_and_error(100 * (1 - cells.accuracy)), mean_and_error(cells[features])
+    of_prediction = features == "features_evaluated"
+    look = {**look_of(index), "linestyle": "none", "elinewidth": 0.7, "capsize": 1.5, **look}
+    ax.plot(x, error, **JOIN)
+    ax.errorbar(x, error, yerr=spread if of_prediction else None, label=label, zorder=3, **look)
+    if of_prediction and bool((cells.budget == 0).all()):
         at, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
         ax.annotate(text, at, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL)

@@ -21,7 +21,7 @@ CAPTION = (
 
 # of the student that the others are measured by: they lie on its line at best
 BAYES: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 1.0, "zorder": 4}
-POINT: dict[str, Any] = {"marker": "x", "color": "black", "markersize": 4}
+POINT: dict[str, Any] = {"marker": "x", "color": "black", "markersize": 4, "zorder": 5}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
