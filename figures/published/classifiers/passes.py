@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures.legends import entry
 from figures.panels import legend_below, logarithmic, page
 from figures.published.classifiers.fold_means import curve, independent
 from statmech.classifiers import CLASSIFIERS
@@ -45,8 +46,16 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
             logarithmic(ax, "x")
         left.set_ylim(bottom=0)
     left, right = axes[0]
-    legend_below(figure, [key for ax in (left, right) for key in ax.get_legend_handles_labels()[0]], columns=3)
+    of_classifiers, of_orders = (ax.get_legend_handles_labels()[0] for ax in (left, right))
+    half = len(of_classifiers) // 2  # test errors, then training errors
+    legend_below(figure, _columns(of_classifiers[:half], of_classifiers[half:], of_orders), columns=3)
     return figure
+
+
+def _columns(*keys: list[Any]) -> list[Any]:
+    """Return keys with empty ones, so that each list fills a column of the legend."""
+    most = max(map(len, keys))
+    return [key for column in keys for key in (*column, *[entry(" ", linestyle="none")] * (most - len(column)))]
 
 
 def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
