@@ -38,6 +38,7 @@ PANEL = {
     "minover_updates": 1,
     "noise_optimal": 1,
     "attention": 3,
+    "batches": 1,
 }
 INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots
 WIDTH = 560  # of a picture on the contact sheet

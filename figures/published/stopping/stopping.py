@@ -30,10 +30,10 @@ TARGET: dict[str, Any] = {"color": "0.3", "linewidth": 0.7}
 IGNORED: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
 CAPTION = (
     r"Gaussian walks whose evaluation stops at a boundary, of mean $m$ and standard deviation $\sigma$ of the complete "
-    r"sum. A decision error is a walk that stops although its complete sum is below 0. Full lines: theory with as many "
-    r"looks (checks of the partial sum) as were simulated; dotted: with infinitely many. Thin line: the target "
-    r"$\epsilon_d$. Grey dashes: infinitely many looks at a constant level that is computed as if the sums had no "
-    r"drift, $m=0$. Where a point is missing no decision error was seen."
+    r"sum. (a), (b) A decision error is a walk that stops although its complete sum is below 0. (c) Features "
+    r"evaluated. Full lines: theory with as many looks (checks of the partial sum) as were simulated; dotted: with "
+    r"infinitely many. Thin line: the target $\epsilon_d$. Grey dashes: infinitely many looks at a constant level that "
+    r"is computed as if the sums had no drift, $m=0$. Where a point is missing no decision error was seen."
 )
 LINES = ""
 
@@ -55,7 +55,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     title = rf"$m={mean:g}\,\sigma$"
     kept.set(xlabel=r"target $\epsilon_d$", ylabel="decision errors", title=title)
     drifting.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\epsilon_d={rate:g}$")
-    saved.set(xlabel=r"target $\epsilon_d$", ylabel="features evaluated / $N$", title=title, ylim=(0, 1))
+    saved.set(xlabel=r"target $\epsilon_d$", ylabel="features / $N$", title=title, ylim=(0, 1))
     for ax, log in ((kept, "xy"), (drifting, "y")):
         logarithmic(ax, log)
     keys += [
