@@ -23,7 +23,7 @@ from theory.solutions import solve_line
 
 AXES = ("rule", "N")  # of the sweep, that this figure shows
 PLACES, BEYOND, LATE = 120, 20, 1e5  # of the lines: how many times later than the runs they end, and their limit
-WIDTH, FARTHEST = 0.5, 4.25  # of the bins of z, and where they end
+WIDTH, FARTHEST = 0.6, 4.2  # of the bins of z, and where they end
 NOISE = 0.1  # standard error of the bias times N, from which on a point is left out
 ASIDE = 0.04  # by how much points are moved sideways in the logarithm of t, so that they do not overlap
 CAPTION = (

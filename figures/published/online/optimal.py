@@ -36,14 +36,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a line per rule, to times at which the limits can be seen."""
     start = float(theory.t[theory.t > 0][0])
     lines = solve(scenario_with(theory, t=np.geomspace(start, LATEST, PLACES).tolist(), K=1))
-    results = with_lines(_times_t(simulation), theory, _times_t(lines))
+    scaled = _times_t(lines)
+    results = with_lines(_times_t(simulation), theory, scaled)
     (figure, ax), first = page(4.0), 0.85 * start  # the first points whole
     keys = panel(ax, results, "t", "scaled", "rule", label=r"$\epsilon_g\,t$", log="x")
     for label, value in CONSTANTS.items():
         guide(ax, y=value, zorder=2)
         ax.text(first * 1.1, value, label, fontsize=SMALL, va="top" if "pi" in label else "bottom", gid=AID)
     if LENGTH_BOUND in lines.rule.values:
-        last = float(results.lines.scaled.sel(rule=LENGTH_BOUND).isel(t=-1).squeeze())
+        last = scaled.scaled.sel(rule=LENGTH_BOUND).isel(t=-1).item()
         ax.text(LATEST, last, f"{last:.2f}: AdaTron, this start", fontsize=SMALL, ha="right", va="bottom", gid=AID)
     ax.set(xlim=(first, LATEST), ylim=(0, HIGHEST))
     log_ticks(ax.xaxis)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
 from figures.panels import legend_below, letters, logarithmic, page
@@ -66,7 +66,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     return figure
 
 
-def _keys(*panels: Axes) -> list[Line2D]:
+def _keys(*panels: Axes) -> list[Artist]:
     """Return a key for every series: a column for (a) with the largest number of updates, one for (b), two for (c)."""
     before, after, *of_b, longest, length, projection, least, most = (
         key for ax in panels for key in ax.get_legend_handles_labels()[0]
