@@ -168,7 +168,7 @@ class Page:
         self.source.close()
         if self.whole is not None:
             for part in self.whole.select():
-                part._models, part._documents = {}, {}
+                part._models, part._documents, part._model_parents = {}, {}, {}  # the last since Panel 1.10
             self.whole.param.update(main=[], sidebar=[], header=[], **({} if self.inline else {"contextbar": []}))
 
     @staticmethod
