@@ -62,10 +62,15 @@ class Costs:
 
 
 DEAR_EXAMPLES = {  # pages and docstrings
+    "figures.compose",
+    "figures.overlay.draw",
     "python.md",
+    "statmech.api.draw",
+    "statmech.results.corrections.resolved",
     "sweeps.md",
     "theory.networks.escape.escape",
     "theory.networks.plateaus.critical_rate",
+    "theory.networks.plateaus.plateau",
     "theory.online.stationary.stationary",
 }
 

@@ -274,6 +274,7 @@ def test_students_of_very_different_lengths_start_at_their_cosines(length):
     np.testing.assert_allclose(run.eps_g_weight_mean if K == 2 else run.q, 1 / 3 if K == 2 else 0.5, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_float32_is_refused_where_rounding_outweighs_an_example():
     """At N = 1e6 and t = 1 lengths in float32 deviate by ten standard deviations of a run."""
     with pytest.raises(ScenarioError, match=r"float32 does not resolve the update by one example at N = 1e\+06"):

@@ -167,6 +167,7 @@ def test_extending_a_sweep_changes_no_earlier_number(rule, engine):
     np.testing.assert_array_equal(few.R.sel(eta=0.5), many.R.sel(eta=0.5, seed=few.seed))
 
 
+@pytest.mark.slow
 def test_students_are_exchangeable(rule):
     """Students with equal initial conditions have the same distribution: their differences vanish on average."""
     R = simulate.run(scenario_of(rule, seeds=256, t=[0.5, 1, 2])).R.sel(t=2)

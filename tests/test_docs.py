@@ -412,6 +412,7 @@ def unlisted(function):
     return names - set(re.findall(r"\w+", " ".join(headings))) if len(names) >= MANY else set()
 
 
+@pytest.mark.slow
 def test_functions_of_many_parameters_list_them():
     paths = [path for path in modules("statmech", "simulate", "theory") if path.parent.name != "cli"]  # that has help
     lacking = {f"{path.stem}.{it.name}": unlisted(it) for path in paths for it in functions(path.read_text())}

@@ -402,7 +402,8 @@ def overlapping(figure):
     return [(i, j) for i in range(len(boxes)) for j in range(i) if boxes[i].overlaps(boxes[j])]
 
 
-@pytest.mark.parametrize("classes", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [2, 3])
 def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes, tmp_path):
     from simulate.learners import SparsePerceptron
 

@@ -53,6 +53,7 @@ def legend_of(figure):
     return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
+@pytest.mark.slow
 def test_unasked_a_figure_shows_errors_and_overlaps_without_details_and_diagnostics(losses):
     figure = figures.draw("overlay", losses)
     assert [ax.get_ylabel() for ax in figure.axes] == ["$R$", r"$\epsilon_g$", r"$\epsilon_t$"]
@@ -62,6 +63,7 @@ def test_unasked_a_figure_shows_errors_and_overlaps_without_details_and_diagnost
     assert r"$p_f$ = 0.05" in figure.get_suptitle()
 
 
+@pytest.mark.slow
 def test_one_student_is_drawn_once_and_a_fixed_second_layer_not_at_all():
     one = computed(Scenario(rule="hebb", K=1, N=20, t=[1, 2], seeds=3))
     assert [*series.of_interest(one)] == ["R", "eps_g"]
@@ -98,6 +100,7 @@ def test_one_variable_is_drawn_against_another_with_both_errors(losses):
         np.testing.assert_allclose(error, np.arccos(R) / np.pi, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_series_and_split_arrange_the_axes():
     swept = computed(Scenario(rule=["hebb", "perceptron"], eta=[0.5, 1, 2], N=20, t=[1, 5], seeds=2))
     by_eta = figures.compose(swept, Composition(y="eps_g", series="eta", split="rule"))
@@ -109,6 +112,7 @@ def test_series_and_split_arrange_the_axes():
     assert [len(line.get_xdata()) for line in points(sweep)] == [3] * 4  # of two rules, at two times
 
 
+@pytest.mark.slow
 def test_a_long_axis_is_thinned_and_recorded_times_are_those_at_the_end(bayes):
     part = arrangement.arranged({"": bayes}, Composition(y="m"))[0]
     assert part.stated == ("step = 15",)
@@ -195,6 +199,7 @@ def test_the_jackknife_states_the_error_of_an_exponent_of_correlated_points(law)
     assert abs(values.mean() - law) < 0.012  # 0.05^2 log x, as the logarithm of a mean is not the mean of logarithms
 
 
+@pytest.mark.slow
 def test_a_fit_is_drawn_and_stated_beside_that_of_theory():
     hebb = computed(Scenario(rule="hebb", N=200, t={"geomspace": [10, 1000, 9]}, seeds=8))
     figure = figures.compose(hebb, Composition(y="eps_g", fit=True))
@@ -300,6 +305,7 @@ def test_python_draws_one_or_several_results_as_asked(losses, bayes):
         statmech.draw(losses, figure="overlay", y="eps_g")
 
 
+@pytest.mark.slow
 def test_the_command_draws_results_together_and_refuses_with_one_sentence(in_scratch, capsys, monkeypatch):
     from statmech.cli.commands import main
 

@@ -205,6 +205,7 @@ def test_other_kinds_refuse_a_target(table):
             scenario_from({"network": "erf", "inputs": inputs, "N": 3, "t": 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("population", "errors"), [("table", [0.1606, 0.1265, 0.1076]), ("held_out", [0.1639, 0.1323, 0.1163])]
 )

@@ -101,6 +101,7 @@ def test_a_student_has_the_error_of_the_signs_of_its_fields():
 CLOUDS = {"rule": "perceptron", "inputs": {"rows": "clouds-60"}, "t": [0, 1], "seeds": 6}
 
 
+@pytest.mark.slow
 def test_a_sweep_is_resumed_with_the_bits_of_one_run_and_its_config_is_read_again(path):
     scenario = OnlineRows(**CLOUDS | {"eta": [0.5, 1.0]})
     assert scenario_from(scenario.config()) == scenario
@@ -166,6 +167,7 @@ def test_theory_of_odd_and_even_digits_is_that_of_the_study(real_data):
     np.testing.assert_allclose(solved.eps_y, [0.1857, 0.1542, 0.1365], atol=5e-5)
 
 
+@pytest.mark.slow
 def test_theory_of_splice_junctions_is_that_of_the_study(written, real_data):
     """The study's columns have variance 1."""
     data = data_sets.cached_data("splice-sites")

@@ -100,6 +100,7 @@ def theory_lines(ax):
     return [line for line in ax.lines if len(line.get_xdata()) > 50]
 
 
+@pytest.mark.slow
 def test_a_sweep_of_two_axes_has_a_colour_per_eta_a_marker_per_N_and_one_line_per_eta():
     figure = figures.draw("overlay", results(eta=[0.5, 1, 2], N=[50, 100]))
     ax = panel(figure, "$R$")
@@ -234,6 +235,7 @@ def test_the_abscissa_of_an_overlay_is_an_axis_of_the_results():
     assert PAGE == 2 * COLUMN
 
 
+@pytest.mark.slow
 def test_a_curve_has_at_most_15_points_evenly_spaced_in_the_scale_of_its_axis_and_the_caption_says_so():
     whole = Curve("", np.arange(1, 62.0), np.arange(61.0), np.ones(61), np.arange(61.0))
     few = series.thinned(whole, log=False)
@@ -251,6 +253,7 @@ def test_a_curve_has_at_most_15_points_evenly_spaced_in_the_scale_of_its_axis_an
     assert "at most 15 points" not in captions.caption(results(), "overlay")
 
 
+@pytest.mark.slow
 def test_a_line_does_not_join_the_sides_of_a_first_order_transition():
     lines = theory.smooth(Inference(prior="binary", alpha=[1.3, 1.6], start=["uninformed", "informed"]), "alpha")
     [jump] = np.unique(theory.solve(Inference(prior="binary", alpha=[1.3])).alpha_alg)

@@ -37,6 +37,7 @@ def late(assumed_flip):
     return np.sqrt(2 / np.pi) / information
 
 
+@pytest.mark.slow
 def test_the_error_takes_its_known_values():
     np.testing.assert_allclose(errors(t=[1, 5, 20]), [0.265338610, 0.118557846, 0.039272267], atol=5e-10)
 
@@ -89,7 +90,8 @@ def test_at_t_1_and_20_no_other_rule_is_ahead():
     assert np.all(errors([name for name in RULES if name != "bayes"], t=[1, 20]) > errors(t=[1, 20]))
 
 
-@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
 def test_a_run_of_few_dimensions_stays_finite(engine):
     """At N = 2 lengths exceed 1, where g is that of the textbook AdaTron, which shortens the student."""
     for assumed_flip in (0.0, 0.1):

@@ -200,6 +200,7 @@ def test_without_attention_the_theory_is_that_of_the_plain_perceptron(boundary, 
     np.testing.assert_allclose(found.features, 1, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_theory_conserves_the_number_of_mistakes_and_reaches_t_1e4():
     """Each mistake is either learnt or missed, at any angle; and the equations are solved up to t = 1e4."""
     for theta in (1e-7, 0.3, np.pi / 2):

@@ -41,6 +41,7 @@ def skip_half_of_the_pairs(monkeypatch):
 SWEEP = {"s": [1, 2, 3, 5, 8], "P": [20, 200], "k": [1, 2, 3], "discount": [1.0, 0.5]}
 
 
+@pytest.mark.slow
 def test_stages_and_advantages_satisfy_their_bounds():
     assert broken(scenario(**SWEEP)) == set()
 

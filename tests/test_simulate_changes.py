@@ -126,9 +126,10 @@ def hebbian_deviations(engine, N, K=2, seeds=3000, **changes):
     return (found.mean(0) - exact) / (found.std(0, ddof=1) / seeds**0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 @both_engines
-@pytest.mark.parametrize("N", [4, pytest.param(11, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("N", [4, 11])
 def test_hebbian_means_are_exact_at_small_N(engine, N):
     assert np.abs(hebbian_deviations(engine, N)).max() < 4.5
 
@@ -348,7 +349,8 @@ def test_single_precision_agrees_with_double_for_the_same_random_numbers():
         assert abs(float((single[name] - double[name]).mean())) < 3e-4
 
 
-@pytest.mark.parametrize("key", ["drift", pytest.param("decay", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["drift", "decay"])
 def test_rates_that_single_precision_does_not_resolve_are_refused(key):
     given = {"rule": "hebb", "N": 10_000, "t": [0.001], "seeds": 2, "dtype": "float32"}
     with pytest.raises(ScenarioError, match=f"float32 does not resolve {key} = 0.005, .*; use float64"):

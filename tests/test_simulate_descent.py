@@ -41,11 +41,6 @@ SETTINGS = {
 }
 
 
-def in_brief(names, *few):
-    """Few of the names in `make test`."""
-    return [name if name in few else pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
 def cell_of(**given):
     """The cell of a scenario without axes."""
     return next(Descent(**({"descent": "gradient", "loss": "logistic", "alpha": 2} | given)).cells())
@@ -82,7 +77,8 @@ def bound(z):
     return norm.isf(RARE / z.size / 2)
 
 
-@pytest.mark.parametrize("name", in_brief(SETTINGS, "logistic", "shuffle, schedule"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
 def test_deferred_inputs_are_distributed_as_explicit_ones(name):
     z = deviations(sample(deferred, cell_of(**SETTINGS[name]), seed=1), explicit_sample(name))
     assert abs(z).max() < bound(z)
@@ -152,7 +148,8 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("error", in_brief(PLANTED, "no reaction", "N degrees of freedom"))
+@pytest.mark.slow
+@pytest.mark.parametrize("error", PLANTED)
 def test_an_error_planted_in_the_ladder_is_found(error, monkeypatch):
     changed, name = PLANTED[error]
     for method, plant in changed.items():
@@ -201,11 +198,12 @@ def test_large_runs_agree_with_theory(name):
     assert abs(z).max() < t.isf(RARE / z.size / 2, runs - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "rule"),
     [
         ("perceptron", "perceptron"),
-        pytest.param("squared_perceptron", "adatron_textbook", marks=pytest.mark.slow),
+        ("squared_perceptron", "adatron_textbook"),
     ],
 )
 def test_one_pass_of_single_examples_is_the_online_rule(loss, rule):

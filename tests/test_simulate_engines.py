@@ -164,6 +164,7 @@ def test_chi_variables_have_their_distribution(degrees):
         assert kstest(drawn, chi(degrees).cdf).pvalue > LEVEL
 
 
+@pytest.mark.slow
 def test_zero_degrees_of_freedom_give_zero_length():
     with jax.enable_x64(True):
         np.testing.assert_array_equal(gram.chi_variable(jax.random.key(0), jnp.asarray([0, -3]), (2,)), 0.0)
@@ -278,6 +279,7 @@ def test_given_initial_overlaps_are_exact(engine):
     np.testing.assert_allclose(sim.gram.isel(t=0), np.broadcast_to(expected, (3, 3, 3)), atol=1e-12)
 
 
+@pytest.mark.slow
 @both_engines
 def test_random_initial_weights_are_normal(engine):
     sim = simulate.run(Scenario(rule="hebb", K=2, N=50, t=[0, 1], seeds=800, engine=engine))
@@ -295,6 +297,7 @@ def test_labels_are_flipped_as_often_as_stated():
     assert abs(along.mean() - 0.4 * np.sqrt(2 / np.pi)) < 4 * along.std(ddof=1) / 8
 
 
+@pytest.mark.slow
 def test_progress_is_reported_to_the_end():
     reports = []
     simulate.run(Scenario(rule="hebb", N=10, t=[0, 1], seeds=200), lambda done, total: reports.append((done, total)))
@@ -307,7 +310,8 @@ def test_one_program_serves_many_numbers_of_recorded_times():
     assert lengths == [8, 8, 32, 32, 128, 128, 256]
 
 
-@pytest.mark.parametrize("K", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("K", [1, 3])
 def test_times_that_are_added_do_not_change_a_bit_of_those_before(K):
     few, more = (
         simulate.run(Scenario(rule="perceptron", K=K, N=100, t=t, seeds=3)) for t in ([1, 2], [1, 2, *range(3, 12)])

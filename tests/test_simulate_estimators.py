@@ -276,6 +276,7 @@ def test_an_estimator_without_a_margin_is_refused():
         margin(model, X[:2], y[:2])
 
 
+@pytest.mark.slow
 def test_importing_simulate_does_not_import_scikit_learn():
     code = "import simulate, sys; assert 'sklearn' not in sys.modules; simulate.margin; assert 'sklearn' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -99,6 +99,7 @@ def smallest(cell, seeds, rng):
     return min(tests) * len(tests)
 
 
+@pytest.mark.slow
 def test_the_engine_has_the_law_of_weight_vectors():
     """The perceptron, with few directions in a group: coordinates beyond them are 0."""
     cell = cell_of(rule="perceptron", K=3)
@@ -148,6 +149,7 @@ def test_one_group_has_the_law_of_isotropic_inputs():
     assert smallest(cell, 1000, np.random.default_rng(5)) > LEVEL
 
 
+@pytest.mark.slow
 def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
     scenario = Scenario(rule="hebb", K=[1, 3], N=[60, 100], t=1, seeds=2, inputs={"spectrum": [0.5, 1.5]})
     assert [cell.groups for cell in scenario.cells()] == [2, 2, 0, 2]
@@ -157,6 +159,7 @@ def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
     }
 
 
+@pytest.mark.slow
 def test_a_scenario_of_groups_agrees_with_theory():
     inputs = {"spectrum": [0.2, 1.8], "teacher": [0.9, 0.1]}
     scenario = Scenario(rule="perceptron", K=3, N=20_000, t=[1, 5], seeds=32, flip=0.1, inputs=inputs)

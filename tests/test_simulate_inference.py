@@ -97,6 +97,7 @@ def test_a_run_does_not_depend_on_what_else_is_simulated():
         np.testing.assert_array_equal(alone[name], whole[name].sel(prior="gauss", alpha=1.5, flip=0.1))
 
 
+@pytest.mark.slow
 def test_starts_and_flips_of_a_seed_share_their_examples():
     seeds = 40
     runs = simulate.run(

@@ -41,7 +41,8 @@ def scenario(seeds=8):
     return Scenario(rule="hebb", N=5, t=[1, 4], seeds=seeds, inputs={"rows": {"path": "x.csv"}})
 
 
-@pytest.mark.parametrize("seeds", [pytest.param(8, marks=pytest.mark.slow), 128], ids=["again", "more seeds"])
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [8, 128], ids=["again", "more seeds"])
 def test_runs_on_changed_data_are_not_mixed_with_those_stored(seeds, here, path):
     run_into(path, scenario())
     before = store.load(path)
@@ -69,6 +70,7 @@ def test_a_file_that_changes_while_python_runs_is_read_again(here):
     assert not np.array_equal(before.R, after.R)
 
 
+@pytest.mark.slow
 def test_results_are_read_exported_and_verified_without_the_data_file(here, path, capsys):
     (here / "rows.yaml").write_text("rule: hebb\nN: 5\nt: [1, 4]\nseeds: 8\ninputs: {rows: {path: x.csv}}\n")
     assert statmech("run", "rows.yaml", "--out", path.parent) == 0

@@ -73,8 +73,9 @@ def deviation(run, share=0.3):
     return min(p) * len(p)
 
 
+@pytest.mark.slow
 @pytest.mark.quick
-@pytest.mark.parametrize("batch", [1, 3, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("batch", [1, 3, 12])
 def test_the_chain_has_the_distribution_of_weight_vectors(batch):
     """Fewer examples than students, and more; another share of replay is found."""
     run = simulate.run(scenario(batch))
@@ -105,6 +106,7 @@ def test_one_degree_of_freedom_too_many_changes_the_distribution(batch, monkeypa
         gram._run.clear_cache()
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_runs_of_many_inputs_tend_to_the_equations_before_and_after_a_switch():
     """Errors and heads at N = 1000, at times that are far apart, in units of the standard error of 32 runs."""

@@ -146,6 +146,7 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole():
         np.testing.assert_array_equal(few[name], many[name][:8])
 
 
+@pytest.mark.slow
 def test_a_step_that_does_not_happen_changes_nothing():
     """Times that are no multiple of a block record what a run that ends there records."""
     ends = simulate.run(small(eta_v=0.7, t=[0.35, 0.4]))

@@ -131,6 +131,7 @@ def deviation(cell, seeds, seed):
     return smallest(chain(cell, seeds), vectors(cell, seeds, np.random.default_rng(seed)))
 
 
+@pytest.mark.slow
 def test_both_layers_have_the_law_of_weight_vectors():
     """With noise, decay and correlated teacher units; one group has as many directions as there are teacher units."""
     assert deviation(cell_of(network="erf", **ALL), 1000, seed=1) > LEVEL

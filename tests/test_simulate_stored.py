@@ -275,6 +275,7 @@ def test_results_do_not_depend_on_the_other_lanes():
         np.testing.assert_array_equal(alone[name], swept[name].sel(alpha=2).isel(seed=slice(2)))
 
 
+@pytest.mark.slow
 def test_field_patience_stops_at_update_p_plus_1_or_hardly_ever():
     """The appendix's stopping rule: the smallest field before each update compared with the best so far, P times."""
     sim = simulated(learner="minover", N=20, alpha=[2, 10], epochs=30, stop="field-patience", seeds=20)

@@ -85,6 +85,7 @@ def test_runs_are_as_theory_says(name):
     assert max(found.values()) < 4.5, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "planted"),
     [

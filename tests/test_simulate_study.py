@@ -21,15 +21,15 @@ def study(**given):
     return simulate.run(Study(**{"data": "votes", "folds": 4, "seeds": 2, **given}))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "mlp" else name for name in CLASSIFIERS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_every_classifier_learns_a_rule_of_one_attribute(name, data_folder):
     found = study(classifier=name, seeds=1)
     assert float(found.accuracy.mean()) > 0.5 + 4 * 0.5 / np.sqrt(160)  # beyond chance
     assert float(found.accuracy_training.mean()) >= float(found.accuracy.mean()) - 0.05
 
 
+@pytest.mark.slow
 def test_labels_without_a_rule_are_predicted_at_chance(tmp_path, monkeypatch):
     from conftest import write
 

@@ -329,6 +329,7 @@ class Tanh(Plain):
         return g, 1 - g * g
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("average", ["I2", "I3", "J2", "I4"])
 def test_averages_on_a_lattice_equal_closed_forms_and_quadrature(average):
     assert averages_of(Erf()) == Erf()

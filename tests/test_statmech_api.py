@@ -148,6 +148,7 @@ def test_theory_is_imported_equation_by_equation():
     assert "solve" in dir(theory)
 
 
+@pytest.mark.slow
 def test_a_config_imports_only_its_own_kind_of_scenario():
     kinds = ("online", "network", "risk", "stopping")
     code = f"import sys; [print(name) for name in {kinds} if f'statmech.scenarios.{{name}}' in sys.modules]"

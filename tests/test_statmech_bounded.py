@@ -153,6 +153,7 @@ def test_no_config_takes_much_time_or_memory(folder):
     assert not {name: answer for name, answer in found.items() if len(answer) > 10_000}
 
 
+@pytest.mark.slow
 def test_no_override_or_special_file_takes_much_time_or_memory(folder):
     asked = [[name, "hebb_ensemble", [given]] for name, given in OVERRIDES.items()]
     found = answers([*asked, *([name, name, []] for name in FILES)], folder)
@@ -162,6 +163,7 @@ def test_no_override_or_special_file_takes_much_time_or_memory(folder):
         assert found[name] == f"{name}: a pipe or a device; a config is an ordinary file"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
@@ -177,6 +179,7 @@ def test_a_config_beyond_the_bounds_is_refused_in_one_line(text, line, problem):
     assert (refused.value.problem_mark.line, refused.value.problem) == (line, problem)
 
 
+@pytest.mark.slow
 def test_aliases_and_merged_maps_within_the_bounds_are_read():
     text = "a: &a [1, 2]\nb: [*a, *a]\nc: &c {x: 1}\nd:\n  <<: *c\n  y: *a\n"
     assert document_of(text) == {"a": [1, 2], "b": [[1, 2], [1, 2]], "c": {"x": 1}, "d": {"x": 1, "y": [1, 2]}}

@@ -62,6 +62,7 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch):
     assert simulation.attrs["versions"]["jax"]
 
 
+@pytest.mark.slow
 def test_run_draws_png_and_every_format_that_is_asked_for_or_already_there(in_scratch, capsys, monkeypatch):
     small = ["variety", "rule=hebb", "N=20", "t=0,1", "seeds=2", "K=1"]
 
@@ -406,6 +407,7 @@ def test_the_table_counts_the_runs_that_satisfy_a_bound(in_scratch, capsys, monk
     assert "0/1" in table
 
 
+@pytest.mark.slow
 def test_an_import_starts_nothing():
     code = (
         "import statmech, simulate, theory, figures, jax, logging\n"
@@ -414,9 +416,8 @@ def test_an_import_starts_nothing():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False False {}"
 
 
-@pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, sent, code):
     start = (  # tests in the background of a shell ignore the signal, and so would their children
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom statmech.cli import main; main()"

@@ -113,6 +113,7 @@ def test_three_per_cent_too_much_in_theory_is_found_with_64_seeds():
         assert any(f" {variable}: " in line for line in disagreements(simulation, wrong))
 
 
+@pytest.mark.slow
 def test_one_student_s_three_errors_and_r_are_counted_once():
     scenario = Scenario(**CURVES, seeds=64)
     distance = comparison.distances(simulate.run(scenario), theory.solve(scenario))
@@ -122,6 +123,7 @@ def test_one_student_s_three_errors_and_r_are_counted_once():
     assert comparison.bound(distance) < multiplicity.bound(50, 64) - 0.2
 
 
+@pytest.mark.slow
 def test_values_of_which_a_run_has_not_converged_are_not_judged():
     scenario = StoredExamples(learner="minover", N=20, alpha=[0.5, 4], epochs=[1, 200], seeds=12)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)

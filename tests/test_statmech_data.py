@@ -34,6 +34,7 @@ def test_the_real_data_have_the_stated_examples_attributes_and_indicators(name, 
     assert dict(zip(*np.unique(data.y, return_counts=True), strict=True)) == classes
 
 
+@pytest.mark.slow
 def test_the_real_digits_come_in_pairs(real_data):
     data = load("digits-3-8")
     assert data.X.shape == (1000, 784)

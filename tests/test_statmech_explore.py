@@ -146,6 +146,7 @@ def test_the_address_of_a_page_opens_a_page_of_the_same_kind(choice):
     assert again.config == view.config
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
 def test_a_page_of_a_bad_link_shows_the_message_and_opens_as_usual():
     from bokeh.document import Document
@@ -266,6 +267,7 @@ def test_divided_by_theory_every_theory_is_one():
     np.testing.assert_allclose(vote.theory, sol.eps_g_majority_vote / sol.eps_g.isel(student=0))
 
 
+@pytest.mark.slow
 def test_a_newer_scenario_ends_an_older_one():
     landed, done = [], threading.Event()
 
@@ -314,6 +316,7 @@ def test_every_error_of_a_simulation_is_shown_on_the_page(problem, monkeypatch):
     assert messages[-1] == f"{type(problem).__name__}: {problem}"
 
 
+@pytest.mark.slow
 def test_a_rule_that_diverges_is_reported_on_the_page():
     messages, done = [], threading.Event()
 

@@ -253,6 +253,7 @@ class Nothing:
     context = None
 
 
+@pytest.mark.slow
 def test_the_number_of_open_pages_is_limited_and_a_closed_one_makes_room(alone):
     with contextlib.ExitStack() as opened:
         for _ in range(PAGES):
@@ -353,7 +354,8 @@ def test_simultaneous_requests_do_not_exceed_the_limit_of_open_pages(alone):
     assert sorted(statuses) == [200] * PAGES + [503] * 3 * PAGES
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_it_at_once_while_a_page_is_open(alone, how):
     with alone.joined(alone.session()) as status:
         assert status == 101
@@ -370,6 +372,7 @@ def test_it_listens_on_this_machine_alone(explorer):
             socket.create_connection((other, int(explorer.port)), timeout=5).close()
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_refused(explorer):
     with pytest.raises(server.ConfigError, match="the port is in use"):
         server._bound(int(explorer.port))

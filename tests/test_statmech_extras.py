@@ -29,13 +29,14 @@ def command(*words: str) -> str:
     return f"from statmech.cli import command; sys.argv[1:] = {list(words)!r}; command()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
         ("hebb_ensemble", "N=100", "t=1", "K=1", "eta=1", "seeds=2"),
-        pytest.param(("minover", "N=20", "alpha=1", "epochs=2", "seeds=2"), marks=pytest.mark.slow),
-        pytest.param(("bayes_gap", "N=40", "alpha=1,2", "seeds=2"), marks=pytest.mark.slow),
-        pytest.param(("boosting", "P=50", "seeds=2"), marks=pytest.mark.slow),
+        ("minover", "N=20", "alpha=1", "epochs=2", "seeds=2"),
+        ("bayes_gap", "N=40", "alpha=1,2", "seeds=2"),
+        ("boosting", "P=50", "seeds=2"),
     ],
     ids=lambda words: words[0],
 )
@@ -45,6 +46,7 @@ def test_the_main_jobs_run_and_draw_without_optional_libraries(words, tmp_path):
     assert list((tmp_path / "here").glob("*.png"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "what", "extra"),
     [
@@ -73,6 +75,7 @@ def test_outside_a_checkout_an_extra_is_installed_by_the_name_of_the_package(mon
     assert extras.install("explore") == "pip install 'statmech[explore]'"
 
 
+@pytest.mark.slow
 def test_every_extra_that_a_message_names_is_one_of_the_package():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     files = chain.from_iterable((ROOT / name).rglob("*.py") for name in ("statmech", "simulate", "theory", "figures"))

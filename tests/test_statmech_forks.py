@@ -112,7 +112,7 @@ ONLINE, STORED = (
         (ONLINE, True, "simulate.run", 7),
         (STORED, True, "simulate.run", 7),
         (ONLINE, True, "theory.solve", 7),
-        pytest.param(ONLINE, False, "simulate.run", 0, marks=pytest.mark.slow),
+        (ONLINE, False, "simulate.run", 0),
     ],
 )
 def test_a_fork_after_jax_is_an_error_and_not_a_wait(scenario, warm, run, code):

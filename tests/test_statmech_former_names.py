@@ -48,13 +48,8 @@ def config_of(folder):
     return json.loads(group_of(folder / "simulation.zarr")["attributes"]["config"])
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
-        pytest.param(it, marks=pytest.mark.slow) if it in ("rule", "network", "attention", "loss") else it
-        for it in RENAMED
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", RENAMED)
 def test_a_store_of_former_names_is_read_resumed_extended_and_drawn(extracted, choice):
     folder, path = extracted / choice, extracted / choice / "simulation.zarr"
     with pytest.warns(RenamedWarning):
@@ -73,6 +68,7 @@ def test_a_store_of_former_names_is_read_resumed_extended_and_drawn(extracted, c
     xr.testing.assert_equal(store.load(path).isel(seed=slice(scenario.seeds)), resumed)
 
 
+@pytest.mark.slow
 def test_other_words_would_draw_other_runs(extracted, monkeypatch):
     """A planted error: words of the present names do not give the stored numbers."""
     scenario, before = scenario_from(config_of(extracted / "rule")), store.load(extracted / "rule" / "simulation.zarr")
@@ -118,6 +114,7 @@ def test_a_former_name_is_the_own_key_of_a_class_of_the_user(monkeypatch):
         assert next(Scenario(rule="noisy", t=1, noise=0.5).cells()).rule == Noisy(noise=0.5)
 
 
+@pytest.mark.slow
 def test_the_command_states_each_present_name_once(tmp_path):
     config = tmp_path / "mine.yaml"
     config.write_text("network: erf\nt: 1\nsigma: 0.3\n")

@@ -153,6 +153,7 @@ class Brittle(Rule):
         raise RuntimeError("no such modulation")
 
 
+@pytest.mark.slow
 def test_a_rule_that_raises_is_recorded_and_stops_no_other(path, monkeypatch):
     monkeypatch.setitem(RULES, "brittle", Brittle)
     scenario, events = Scenario(rule=["hebb", "brittle", "perceptron"], N=50, t=[0, 1], seeds=3), []
@@ -180,6 +181,7 @@ class Explosive(Brittle):
         return 1e200 * length * kappa
 
 
+@pytest.mark.slow
 def test_numbers_that_diverge_are_a_failure(path, monkeypatch):
     monkeypatch.setitem(RULES, "explosive", Explosive)
     with jax.debug_nans(False):

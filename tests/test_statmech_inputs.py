@@ -65,6 +65,7 @@ def test_isotropic_inputs_agree_with_the_equations(inputs):
     assert disagreements(simulation, theory.solve(scenario)) == []
 
 
+@pytest.mark.slow
 def test_an_axis_of_distributions_runs_each_on_its_engine():
     scenario = Scenario(rule="hebb", N=20, t=[1], seeds=2, inputs=["gaussian", "sphere"])
     simulation = simulate.run(scenario)
@@ -84,6 +85,7 @@ def test_measured_errors_follow_the_distribution_and_not_the_angle():
     assert np.all(np.arccos(late.R) > 0.01)
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_are_learnt(tmp_path):
     """Centred corners of a square: the teacher is learnt on them without error."""
     corners = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1]], float)

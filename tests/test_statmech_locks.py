@@ -90,6 +90,7 @@ def test_a_shard_of_a_sweep_and_one_of_its_extension_never_write_into_each_other
     assert len(refused) >= 3  # they did meet
 
 
+@pytest.mark.slow
 def test_two_shards_of_a_grown_sweep_that_begin_at_once_both_compute(writers, path):
     """One extends the store, the other waits and finds it extended."""
     run_into(path, StoredExamples(**OLD))
@@ -99,6 +100,7 @@ def test_two_shards_of_a_grown_sweep_that_begin_at_once_both_compute(writers, pa
     assert_same_bits(path, StoredExamples(**GROWN))
 
 
+@pytest.mark.slow
 def test_a_store_that_shards_write_is_neither_extended_nor_replaced_and_the_message_names_them(writers, path):
     scenario = StoredExamples(**OLD)
     with claimed(path, (1, 2)) as claim:
@@ -197,7 +199,8 @@ def test_a_planted_link_in_place_of_a_lock_or_a_log_is_refused_and_its_target_ke
     assert not path.exists()
 
 
-@pytest.mark.parametrize("name", [".simulation.zarr.lock", pytest.param("simulation.log", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [".simulation.zarr.lock", "simulation.log"])
 def test_a_pipe_in_place_of_a_lock_or_a_log_blocks_no_process(name, path):
     os.mkfifo(path.parent / name)
     if name == "simulation.log":

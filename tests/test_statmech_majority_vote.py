@@ -66,6 +66,7 @@ def by_price(along: np.ndarray, across: np.ndarray) -> float:
     return float(0.5 - (2 / np.pi * np.arcsin(R).sum() - product) / 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "within"), [("any", 1e-12), ("at the start", 1e-12), ("nearly identical", 1e-11)])
 def test_the_vote_of_three_is_that_of_another_integral(kind, within):
     along, rows = drawn(kind, 3)

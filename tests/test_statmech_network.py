@@ -119,6 +119,7 @@ def test_a_teacher_whose_label_never_changes_is_refused(w):
     Network(**labels, teacher={"w": [1, -1], "output": "sign"})
 
 
+@pytest.mark.slow
 def test_theory_leaves_out_what_has_no_equations_and_refuses_where_there_are_none():
     committee = {"teacher": {"output": "sign"}, "network": "erf", "t": 1, "K": 2}
     solved = theory.solve(Network(**committee, M=[1, 2]))

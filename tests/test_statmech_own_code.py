@@ -115,6 +115,7 @@ def test_without_the_digest_runs_of_both_rules_would_be_mixed(mine, path, monkey
     np.testing.assert_array_equal(stored.length[4:], new.length[4:])
 
 
+@pytest.mark.slow
 def test_simulation_and_theory_of_different_code_are_not_read_together(mine, path):
     mine()
     scenario = Scenario(rule="mine", **SWEEP)
@@ -269,6 +270,7 @@ def made_by_another(path, another_version, tmp_path):
     return make
 
 
+@pytest.mark.slow
 def test_growth_by_another_version_keeps_both_and_says_so_once(path, made_by_another, capsys):
     config = made_by_another("simulate")
     assert statmech("simulate", config, "--out", path.parent) == 0  # nothing to add

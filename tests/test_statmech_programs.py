@@ -335,6 +335,7 @@ FIRST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", FIRST)
 def test_the_first_call_in_a_process_uses_the_folder_of_compiled_programs(call, tmp_path, monkeypatch):
     """Also where nothing has imported JAX before: otherwise every process would compile everything again."""

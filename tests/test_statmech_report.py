@@ -151,6 +151,7 @@ def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"
 
 
+@pytest.mark.slow
 def test_foreign_text_is_escaped(tmp_path, monkeypatch):
     monkeypatch.setitem(RULES, HOSTILE, RULES["hebb"])
     scenario = Scenario(rule=[HOSTILE, "perceptron"], N=20, t=[1, 2], seeds=2, figure=HOSTILE)
@@ -242,12 +243,14 @@ def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
     assert "gram" not in " ".join(page.pres)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SCENARIOS.values(), ids=SCENARIOS)
 def test_every_equation_is_set_as_a_picture(kind):
     stated = [*kind.equations, *(kind.equation_of(name) for name in kind.classes())]
     assert [latex for latex in stated if latex and not equations.picture(latex)] == []
 
 
+@pytest.mark.slow
 def test_inputs_of_unequal_variance_have_equations_of_fields_and_are_named_in_the_caption(tmp_path):
     scenario = Risk(
         loss="square", teacher="linear", N=20, alpha=[1, 2], lam=[0.1, "best"], inputs={"spectrum": [0.2, 1.8]}, seeds=2
@@ -267,6 +270,7 @@ def test_an_equation_that_cannot_be_set_has_no_picture():
     assert equations.picture(r"\begin{matrix}1\end{matrix}") == ""
 
 
+@pytest.mark.slow
 def test_colour_is_an_axis_that_theory_knows_and_marker_one_that_it_does_not():
     scenario = Scenario(rule="perceptron", N=[20, 50], t=[0.5, 1, 2, 5, 10], eta=[0.5, 1, 2], seeds=2)
     drawn = charts.charts(Results(scenario, simulate.run(scenario), theory.solve(scenario)))
@@ -328,6 +332,7 @@ def taken(folder: Path) -> list[str]:
     return [str(folder / "results"), "--out", str(folder / "file.html")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [

@@ -65,6 +65,7 @@ def test_stores_without_consolidated_metadata_are_read_resumed_and_extended(path
     assert store.load(path).equals(simulate.run(extended))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_figure_that_a_folder_remembers_is_stored_as_in_a_config(scenario, path):
     asked = scenario.model_copy(update={"figure": "overlay"}).config()
@@ -76,6 +77,7 @@ def test_the_figure_that_a_folder_remembers_is_stored_as_in_a_config(scenario, p
     assert load_results(path.parent).figure == "overlay"
 
 
+@pytest.mark.slow
 def test_another_figure_is_not_another_config(path):
     run_into(path, SCENARIOS[0], figure="overlay")
     stored = SweepStore(path).fingerprint[:]

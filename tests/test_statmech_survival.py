@@ -182,6 +182,7 @@ def test_a_chunk_that_is_gone_is_reported_and_not_read_as_missing_values(stored)
         store.load(path)
 
 
+@pytest.mark.slow
 def test_a_corrupted_store_that_is_extended_keeps_intact_chunks_and_recomputes_the_rest(stored):
     path, _ = stored
     for file in sorted(file for file in (path / "R" / "c").rglob("*") if file.is_file())[:2]:

@@ -102,6 +102,7 @@ def hidden(*lines: str) -> str:
     return head + "".join(map(textwrap.dedent, lines))
 
 
+@pytest.mark.slow
 def test_calls_that_some_systems_lack_are_made_in_one_module():
     files = [
         file for package in ("statmech", "simulate", "theory", "figures") for file in (ROOT / package).rglob("*.py")

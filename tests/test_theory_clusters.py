@@ -122,6 +122,7 @@ def test_the_bayes_optimal_learner_reaches_its_error_at_finite_N():
     assert spread < 0.003
 
 
+@pytest.mark.slow
 def test_examples_are_separable_below_the_threshold_and_not_above():
     config = {"clusters": "gaussian", "loss": "hinge", "lam": 1, "N": 120, "seeds": 3}
     for own in ({}, {"positives": 0.3, "intercept": True}):

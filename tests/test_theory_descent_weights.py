@@ -78,6 +78,7 @@ def test_weights_matter_to_steps_of_single_weights_only():
     assert abs(np.diff(alone)) > 0.02
 
 
+@pytest.mark.slow
 def test_the_rotation_of_a_teacher_changes_the_law_of_no_gradient_descent():
     """At N = 6, where binary weights differ most from normal ones; of sign descent it changes the law."""
 
@@ -217,6 +218,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 def test_exact_runs_agree_with_theory():
     """24 runs at N = 600 of each setting: deviations in standard errors of both."""
     deviations = {}

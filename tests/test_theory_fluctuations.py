@@ -147,7 +147,8 @@ def test_given_starts_have_no_spread_and_no_bias_at_first():
         assert solution[f"{name}_std"].values[1, 0] > 0
 
 
-@pytest.mark.parametrize("K", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("K", [1, 2])
 def test_corrections_are_those_of_the_recorded_step_where_n_t_is_not_whole(K):
     scenario = Scenario(rule="hebb", K=K, N=20, t=[0.11, 0.33, 0.78], seeds=4000, corrections=True)
     runs = simulate.run(scenario)
@@ -222,7 +223,8 @@ class Chain:
         self.theta = np.arccos(np.cos(turn) * np.cos(self.theta) + np.sin(turn) * np.sin(self.theta) * b)
 
 
-@pytest.mark.parametrize("rule", ["hebb", pytest.param("perceptron", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["hebb", "perceptron"])
 def test_drift_and_decay_enter_mean_and_spread(rule):
     N, seeds, changes = 20, 20_000, {"drift": 0.3, "decay": 0.5}
     scenario = Scenario(rule=rule, N=N, t=[2], start={"R": 0.3}, corrections=True, **changes)
@@ -321,7 +323,8 @@ def test_n_is_an_axis_whose_cells_share_one_integration(monkeypatch):
     assert (ratio.eps_g_std.item(), ratio.eps_g_bias.item()) == pytest.approx((10, 100))
 
 
-@pytest.mark.parametrize("rule", ["hebb", pytest.param("perceptron", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["hebb", "perceptron"])
 def test_unequal_students_have_corrections_each(rule):
     scenario = Scenario(rule=rule, K=2, N=50, t=[0, 2], start={"R": [0.2, 0.6]}, corrections=True)
     both = theory.solve(scenario)

@@ -67,6 +67,7 @@ def solved():
     return theory.solve(scenario(overlap=[*BLOCKED], protocol=protocols, switch=50)).eps_g
 
 
+@pytest.mark.slow
 def test_errors_of_both_tasks_around_the_switch_are_those_of_another_integrator(solved):
     np.testing.assert_allclose(solved.sel(protocol="blocked"), [*BLOCKED.values()], atol=1.01e-10)
 

@@ -292,6 +292,7 @@ PLATEAUS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eta", PLATEAUS)
 def test_plateaus_take_their_known_values(eta):
     found = theory.plateau(M=2, K=2, eta=eta)
@@ -317,6 +318,7 @@ def test_the_plateau_of_small_rates_is_known(K):
     assert abs(found.eps_g - K / np.pi * (np.pi / 6 - K * np.arcsin(1 / (2 * K)))) < 1e-15
 
 
+@pytest.mark.slow
 def test_critical_rates_take_their_known_values():
     found = [theory.critical_rate(K) for K in (1, 2)]
     np.testing.assert_allclose(found, [4.0557786760, 2.3068276961], atol=6e-11)

@@ -230,7 +230,8 @@ def smallest_probability(first, second):
     return min(ks_2samp(first[:, t, k], second[:, t, k]).pvalue for t in range(2) for k in range(3))
 
 
-@pytest.mark.parametrize("engine", [of_chain, pytest.param(of_weight_vectors, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [of_chain, of_weight_vectors])
 def test_both_engines_have_the_law_of_weight_vectors_at_small_N(engine):
     [cell] = OnlineClusters(**FEW).cells()
     made, rng = engine(cell, 1600), np.random.default_rng(5)

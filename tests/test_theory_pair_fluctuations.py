@@ -33,7 +33,8 @@ def test_pairs_that_learn_by_hebb_are_correlations_of_gaussian_vectors():
     np.testing.assert_allclose(found.bias_c, -c * (1 - c**2) / 2, **close)
 
 
-@pytest.mark.parametrize("K", [2, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("K", [2, 5])
 def test_ensembles_drawn_at_the_start_are_random_vectors(K):
     """Cosines of random vectors are uncorrelated, of variance 1/N; the mean of K random vectors is a random vector."""
     at = theory.solve(Scenario(rule="hebb", K=K, N=50, t=[0], corrections=True)).isel(t=0)

@@ -99,6 +99,7 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
         np.testing.assert_allclose((after - before) / (2 * step), rate, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_equal_variances_have_the_errors_of_isotropic_inputs():
     given = {"rule": ["hebb", "perceptron", "adatron"], "K": 3, "flip": [0, 0.1], "t": [0, 1, 30]}
     one, many = (theory.solve(Scenario(inputs=it, **given)) for it in ("gaussian", {"spectrum": [1, 1, 1]}))
@@ -146,7 +147,8 @@ def test_a_table_is_solved_from_few_modes():
         )
 
 
-@pytest.mark.parametrize(("a", "b"), brief([(1.5, 1.75), (2.0, 2.0)]))
+@pytest.mark.slow
+@pytest.mark.parametrize(("a", "b"), [(1.5, 1.75), (2.0, 2.0)])
 def test_errors_of_power_laws_fall_as_powers_of_time(a, b):
     """A student of its own errors learns at a rate that is the error itself: see docs/theory/online.md."""
     q = (b - 1) / a
@@ -215,6 +217,7 @@ def test_axes_of_stated_powers_have_them_exactly():
         np.testing.assert_allclose(run.eps_g, 0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_theory_of_axis_by_axis_inputs_that_are_measured_has_more_variables_than_a_run():
     inputs = {"anisotropic": {"spectrum": [0.2, 1.8]}}
     scenario = Scenario(rule="hebb", N=20, t=[1], seeds=2, inputs=inputs)
@@ -242,6 +245,7 @@ def test_a_student_that_shrinks_without_bound_keeps_its_angle(noise):
 ALL_CLOSED = {"rule": ["hebb", "perceptron", "adatron", "adatron_textbook"], "t": [0.1, 1, 10, 1000]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [{"K": 3}, {"K": 3, "flip": 0.1}, {"drift": 0.01, "decay": 0.02}, {"K": 2, "schedule": {"t0": 5}}],

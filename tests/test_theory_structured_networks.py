@@ -7,7 +7,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from conftest import brief, disagreements
+from conftest import disagreements
 
 import simulate
 import theory
@@ -102,8 +102,9 @@ def test_a_spread_of_the_variances_shortens_the_plateau_and_leaves_its_height():
     assert below[-1] < 0.75 * below[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [False, True])
-@pytest.mark.parametrize("name", brief([*ACTIVATIONS]))
+@pytest.mark.parametrize("name", ACTIVATIONS)
 def test_derivatives_give_the_responses_by_steins_lemma(name, sign):
     fields = some_fields(ACTIVATIONS[name](), sign)
     i, p = (at.reshape(-1) for at in np.indices((2, 3)))
@@ -120,6 +121,7 @@ def some_fields(activation, sign=False, spacing=0.0):
     return Fields(activation, gram, np.array([[-0.8, -1.0], [0.5, 0.7], [1.0, -0.6]]), sign, spacing)
 
 
+@pytest.mark.slow
 def test_derivatives_of_an_activation_without_closed_forms_are_sums():
     with jax.enable_x64(True):
         closed, sums = (derivatives(some_fields(ACTIVATIONS["erf"](), spacing=h), np.arange(2)) for h in (0.0, 0.25))
@@ -177,6 +179,7 @@ def test_runs_with_one_direction_of_large_variance_are_not_judged():
 STEEP, APART = {"power_law": {}}, {"Q": 0.25, "R": {"diagonal": 0.1}}
 
 
+@pytest.mark.slow
 def test_teacher_units_have_the_stated_powers_exactly():
     """At t = 0 students that are the teacher's units have no error, and R with them is T; in fields it is S T."""
     given = {"network": "erf", "N": 30, "t": [0], "seeds": 2, "start": "learnt", "teacher": GENERAL["teacher"]}

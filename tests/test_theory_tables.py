@@ -182,6 +182,7 @@ def test_a_file_that_is_no_such_table_is_refused_and_nothing_is_written(text, ta
     assert [it.name for it in tmp_path.iterdir()] == ["t.csv"]
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_verdict_and_draws(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Z, y, _ = clusters(200, 20, 0)
