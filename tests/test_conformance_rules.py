@@ -51,6 +51,7 @@ def rule(request, monkeypatch) -> str:
     return request.param
 
 
+@pytest.mark.slow
 def test_closed_forms_equal_the_quadrature(rule):
     kind = RULES[rule]()
     if not kind.has_closed_form:

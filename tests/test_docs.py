@@ -379,6 +379,7 @@ def poor_openings(text):
     return [words.partition("\n")[0] for words in docstrings if words and POOR.match(words)]
 
 
+@pytest.mark.slow
 def test_docstrings_begin_with_a_verb_or_a_noun():
     poor = {str(path.relative_to(ROOT)): poor_openings(path.read_text()) for path in modules(*PACKAGES)}
     assert {name: lines for name, lines in poor.items() if lines} == {}
@@ -483,6 +484,7 @@ def test_plain_words_are_not(text):
     assert plain_problems(text) == []
 
 
+@pytest.mark.slow
 def test_pages_are_executed_again_if_the_package_a_config_or_the_data_changed_and_not_otherwise(tmp_path, monkeypatch):
     from docs import executed_pages
 

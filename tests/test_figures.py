@@ -137,6 +137,7 @@ def tiny(name):
     return load(config, [*stored, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])
 
 
+@pytest.mark.slow
 def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
     drawn = {figures.named(load(name).figure, name, load(name).CHOICE) for name in shipped()}
     assert drawn == set(NAMES) - set(OVERLAYS)

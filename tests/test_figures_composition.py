@@ -145,6 +145,7 @@ def test_results_of_several_kinds_share_a_figure(losses, minover, bayes):
     assert text.endswith("Command: `statmech figure svm minover bayes --y eps_g`.")
 
 
+@pytest.mark.slow
 def test_results_without_a_common_axis_are_refused(losses):
     online = computed(Scenario(rule="hebb", N=20, t=[1, 2], seeds=2))
     with pytest.raises(ConfigError, match=r"no common axis \(losses against alpha and online against t\)"):
@@ -295,6 +296,7 @@ def test_a_composition_is_a_key_of_a_config_which_the_folder_remembers(tmp_path)
     assert [*section] == [*Composition.model_fields]
 
 
+@pytest.mark.slow
 def test_python_draws_one_or_several_results_as_asked(losses, bayes):
     one = statmech.Results(**vars(losses))
     assert one.draw(x="R", y="eps_g").axes[0].get_xlabel() == "$R$"
@@ -330,6 +332,7 @@ def test_the_command_draws_results_together_and_refuses_with_one_sentence(in_scr
     assert not (in_scratch / "results/svm/eps_gg.png").exists()
 
 
+@pytest.mark.slow
 def test_many_ordered_values_beside_names_are_shades_in_a_panel_per_name(losses):
     swept = computed(Risk(loss=["square", "hinge"], lam=[0.01, 0.1, 1, 10], N=10, alpha=[1, 2], seeds=2))
     figure = figures.compose(swept, Composition(y="eps_g"))

@@ -71,6 +71,7 @@ def test_a_planted_fault_is_found(spoil, fault):
     assert any(fault in sentence for sentence in found), found
 
 
+@pytest.mark.slow
 def test_guides_need_no_legend_and_an_arrow_may_say_what_lies_outside():
     assert faults(picture(lambda figure, ax: ax.axhline(2, color="C3", gid=AID))) == []
 
@@ -182,6 +183,7 @@ def test_there_is_no_dense_theory_along_an_axis_that_theory_ignores_or_a_zipped_
     assert theory.smooth(Scenario(rule="hebb", t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}), "eta") is None
 
 
+@pytest.mark.slow
 def test_unequal_students_have_no_dense_theory_and_are_drawn_at_the_recorded_times():
     start = {"length": [1, 2], "R": [0, 0.2], "q": [[1, 0], [0, 1]]}
     unequal = Scenario(rule="hebb", K=2, N=50, t=[1, 2, 4], start=start, seeds=2)
@@ -210,6 +212,7 @@ def test_the_overlay_of_every_kind_has_no_fault_that_a_machine_sees(scenario):
     assert faults(figures.draw("overlay", drawn)) == []
 
 
+@pytest.mark.slow
 def test_a_caption_says_what_is_drawn_N_seeds_bars_and_the_command(tmp_path):
     drawn = statmech.run("ensemble", rule=["hebb"], K=[1, 3], N=100, t=[1, 2], seeds=4)
     text, latex = (file.read_text() for file in captions.save(drawn, "ensemble", tmp_path / "ensemble"))
@@ -275,6 +278,7 @@ def test_a_line_that_diverges_leaves_the_frame():
     assert beyond.get_gid() == OUTSIDE
 
 
+@pytest.mark.slow
 def test_a_figure_for_a_paper_is_one_column_in_8_points_and_one_for_a_talk_is_large():
     swept = results(eta=[0.5, 1])
     column, talk = (statmech.draw(swept, figure="overlay", style=name) for name in ("pre", "talk"))

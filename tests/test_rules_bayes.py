@@ -42,6 +42,7 @@ def test_the_error_takes_its_known_values():
     np.testing.assert_allclose(errors(t=[1, 5, 20]), [0.265338610, 0.118557846, 0.039272267], atol=5e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("assumed_flip", "constant"), [(0.0, 0.8834000872), (0.1, 1.8336355993)])
 def test_the_error_falls_as_the_inverse_time(assumed_flip, constant):
     """To relative 1/t: at t = 1e6, eps_g = 1e-6, the panels still resolve a g that bends within 1e-6 of kappa = 0."""
@@ -85,6 +86,7 @@ def test_a_run_agrees_with_theory():
     assert disagreements(run, solution.assign(eps_g=solution.eps_g * 1.05)) != []  # the tolerance is below 5 %
 
 
+@pytest.mark.slow
 def test_at_t_1_and_20_no_other_rule_is_ahead():
     """The cheap part of the test above."""
     assert np.all(errors([name for name in RULES if name != "bayes"], t=[1, 20]) > errors(t=[1, 20]))

@@ -188,6 +188,7 @@ def test_a_margin_given_its_final_sum_is_a_bridge_for_every_teacher():
         assert abs(lost.mean() - learnt(Watch(tau, slope, 0.0), np.arccos(R))[1]) > 4 * lost.std() / np.sqrt(m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{"error_rate": 1e-200}, {"error_rate": 0.3, "probes": 1}])
 @pytest.mark.parametrize("boundary", ["brownian-bridge", "centred"])
 def test_without_attention_the_theory_is_that_of_the_plain_perceptron(boundary, given):

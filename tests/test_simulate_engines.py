@@ -27,6 +27,7 @@ LEVEL = 1e-4  # family-wise, over all distributions compared
 both_engines = pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 
 
+@pytest.mark.slow
 def test_a_block_of_steps_equals_its_steps_one_by_one():
     """Fields updated in the small space agree with a plain loop over weight vectors: same inputs, all rules."""
     rng = np.random.default_rng(0)

@@ -378,6 +378,7 @@ def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monk
     assert not np.array_equal(minover_blocks.learn(z, until).strengths, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "features"), [(300, 4), (300, 16), (70, 65), (20, 128), (1, 4), (2, 8)])
 @pytest.mark.parametrize(("omega", "right"), [(1.0, True), (0.4, True), (1.6, True), (1.0, False)])
 def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, right):
@@ -478,6 +479,7 @@ def test_walks_are_partial_sums_until_they_reach_the_level():
     assert np.all(walks(z, w, looks, tau=np.inf).features == 20)
 
 
+@pytest.mark.slow
 def test_attention_saves_features_and_costs_little():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 200))
@@ -834,6 +836,7 @@ def test_impossible_parameters_are_refused(model, message):
         model.fit(*separable(m=20))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (DATA / "votes").is_dir(), reason="set STATMECH_DATA to the folder of the real data")
 def test_the_votes_are_learnt_as_well_as_in_the_paper():
     """Jackson & Craven: 91.5 % and 12 weights, without physician-fee-freeze; four standard errors of ten folds."""

@@ -54,6 +54,7 @@ def test_runs_on_changed_data_are_not_mixed_with_those_stored(seeds, here, path)
     assert not np.array_equal(store.load(path).R[:8], before.R)
 
 
+@pytest.mark.slow
 def test_the_same_numbers_written_in_another_way_are_the_same_data(here, path):
     run_into(path, scenario())
     np.save(here / "x.npy", np.loadtxt(here / "x.csv", delimiter=","))

@@ -100,6 +100,7 @@ def test_memory_is_that_of_all_units_at_once_beside_what_the_process_holds(monke
         units.needed(simulator, 0.9 * unit + peak_memory() + units.PROGRAMS)
 
 
+@pytest.mark.slow
 def test_a_dry_run_states_inputs_not_only_results():
     run = ["run", "binary_perceptron", "N=8000", "alpha=1.7", "start=informed", "seeds=1", "--dry-run"]
     done = subprocess.run([sys.executable, "-m", "statmech", *run], capture_output=True, text=True, check=True)

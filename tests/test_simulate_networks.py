@@ -168,7 +168,8 @@ def test_exchanged_units_of_the_teacher_give_the_same_students():
     assert ks_2samp(one.R[:, 1, 0, 0], other.R[:, 1, 0, 0]).pvalue < LEVEL
 
 
-@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
 def test_the_smallest_system_has_as_many_dimensions_as_units(engine):
     sim = simulate.run(small(N=4, t=[0, 3], engine=engine, eta_v=0.3))
     assert all(np.isfinite(sim[name]).all() for name in ("R", "Q", "v", "eps_g", "specialisation"))

@@ -337,6 +337,7 @@ def scenario(**given):
     return Risk(**{"loss": "logistic", "alpha": 2.0, "lam": 0.1, "N": 30, "flip": 0.1, "seeds": 3, **given})
 
 
+@pytest.mark.slow
 def test_a_run_depends_on_nothing_else_that_is_simulated():
     many = scenario(loss=["square", "hinge", "squared_hinge"], lam=[0, 0.1], alpha=[0.5, 2.0, 1.0], seeds=4)
     few = scenario(loss="hinge", lam=[0, 0.1], alpha=2.0, seeds=2)

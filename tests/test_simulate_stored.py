@@ -239,6 +239,7 @@ def test_a_run_beyond_separability_is_marked_and_has_no_student():
     assert np.all(np.isfinite(sim.eps_g.sel(learner="minover")))
 
 
+@pytest.mark.slow
 def test_the_fraction_of_separable_sets_is_cover_s():
     sim = only(simulated(learner="max_stability", N=12, alpha=[1.5, 2, 2.5], flip=0.5, seeds=600))
     fraction = sim.converged.mean("seed").values

@@ -75,6 +75,7 @@ def deviations(simulation, solution):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(SETTINGS))
 def test_runs_are_as_theory_says(name):
     scenario = Risk(N=100 if "features" in name else 200, seeds=12, **SETTINGS[name])

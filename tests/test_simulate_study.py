@@ -50,6 +50,7 @@ def test_classifiers_do_not_affect_each_other_and_more_shuffles_change_none(data
     np.testing.assert_array_equal(alone.nonzero_weights, there.nonzero_weights)
 
 
+@pytest.mark.slow
 def test_stating_a_default_changes_nothing(data_folder):
     left, given = study(classifier="boosting"), study(classifier="boosting", k=2, discount=0.5, stages=0)
     np.testing.assert_array_equal(left.accuracy, given.accuracy)
@@ -235,6 +236,7 @@ def test_a_plane_contains_the_decisions_of_its_corners():
     assert set(np.unique(decision)) == {0.0, 1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["perceptron", "averaged", "tree"])
 def test_a_line_is_drawn_from_the_weights_that_were_learnt(name):
     """From any others, or if the recorded decisions were not made by a line, there is none."""

@@ -523,6 +523,7 @@ def test_events_are_lines_of_json_for_programs(in_scratch):
     assert json.loads(statmech("status", "results/variety", "--json").stdout)["missing"] == 0
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_written_or_read_is_reported(in_scratch, capsys, monkeypatch):
     (in_scratch / "taken").write_text("a file, not a folder")
     message = refused(monkeypatch, capsys, "theory", "variety", "rule=hebb", "t=1", "--out", "taken")

@@ -52,6 +52,7 @@ def test_missing_runs_are_left_out():
     assert count(np.concatenate([x, 2 * x], axis=1)) == pytest.approx(3, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [8, 64])
 def test_the_bound_is_exceeded_in_one_sweep_of_a_hundred_and_one_that_counts_wrongly_is_not(seeds, monkeypatch):
     """`benchmarks/calibration.py` does the same with simulations; here with 20 times the level, and fewer sweeps."""
@@ -139,6 +140,7 @@ def test_values_of_which_a_run_has_not_converged_are_not_judged():
     assert table.notes[-1] == "Theory describes runs that have converged: values are compared only where all runs have."
 
 
+@pytest.mark.slow
 def test_runs_without_a_solution_are_counted_and_enter_no_mean(monkeypatch):
     scenario = Risk(loss="square", penalty="l1", teacher="linear", noise=0.5, N=30, alpha=[0.5, 1], seeds=10)
     whole, solution = simulate.run(scenario), theory.solve(scenario)

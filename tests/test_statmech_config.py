@@ -436,6 +436,7 @@ def test_any_config_is_a_scenario_or_a_message_and_nothing_is_written(kind, tmp_
     assert seen["named line"] > EXAMPLES / 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("override", ["lam=" + "1" * 400, "lam=" + "a" * 10**6, "[" * 10**4, "lam=[" + "1," * 10**4])
 def test_a_long_override_is_not_repeated_in_full(override):
     with pytest.raises(ConfigError) as refused:

@@ -24,6 +24,7 @@ REAL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_the_real_data_have_the_stated_examples_attributes_and_indicators(name, real_data):
     m, columns, indicators, classes = REAL[name]

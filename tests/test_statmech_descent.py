@@ -243,6 +243,7 @@ def planted(shift, error):
     return distances(Results(scenario, runs, theory))
 
 
+@pytest.mark.slow
 def test_the_error_of_theory_adds_in_quadrature():
     assert planted(10, 0).R.values == pytest.approx([10, 10])
     assert planted(10, 1).R.values == pytest.approx([10 / np.sqrt(2)] * 2)

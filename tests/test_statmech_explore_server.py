@@ -267,6 +267,7 @@ def test_the_number_of_open_pages_is_limited_and_a_closed_one_makes_room(alone):
     assert "closed" in printed  # and its simulation ends
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
 def test_nothing_of_a_closed_page_is_kept():
     from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
@@ -364,6 +365,7 @@ def test_ctrl_c_ends_it_at_once_while_a_page_is_open(alone, how):
     assert server.STOPPED in printed.splitlines()
 
 
+@pytest.mark.slow
 def test_it_listens_on_this_machine_alone(explorer):
     with server._bound(None) as bound:
         assert bound.getsockname()[0] == HERE

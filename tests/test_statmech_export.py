@@ -18,6 +18,7 @@ from statmech.results import export, store
 SMALL = ["K=1,3", "N=30", "seeds=4", "t=2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "nc"])
 def test_files_have_the_numbers(suffix, tmp_path):
     scenario = StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[5, 30], seeds=4, strengths=True)

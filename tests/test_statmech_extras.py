@@ -65,6 +65,7 @@ def test_a_command_that_needs_an_extra_says_how_to_install_it_and_writes_nothing
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_import_that_needs_an_extra_says_how_to_install_it(tmp_path):
     done = run("from simulate.learners import MinOver", tmp_path)
     assert f"an estimator needs sklearn: {extras.install('estimators')}" in done.stderr.splitlines()[-1]

@@ -212,6 +212,7 @@ def test_a_full_disk_is_reported_and_earlier_chunks_are_intact(path, monkeypatch
     assert_same_bits(path, scenario)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["new", "old"])
 def test_a_kill_while_a_store_grows_loses_nothing(path, moment):
     """Between two renames the old store has its backup name, or the new one does not exist yet."""

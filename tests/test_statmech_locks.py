@@ -182,6 +182,7 @@ def until(condition):
     raise AssertionError("did not happen in four seconds")
 
 
+@pytest.mark.slow
 def test_locks_leave_no_file_behind(path):
     run_into(path, StoredExamples(**OLD))
     run_into(path, StoredExamples(**OLD), shard=(1, 2))

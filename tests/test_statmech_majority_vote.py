@@ -194,6 +194,7 @@ def test_as_many_circles_without_equal_students_would_add_more_than_the_spread_i
     assert np.all(measuring_share(5, 10_000, old=True)[0] > 1)
 
 
+@pytest.mark.slow
 def test_the_vote_of_three_in_a_run_is_exact():
     run = simulate.run(Scenario(rule="hebb", K=3, N=20, t=[0, 1], seeds=3, gram=True))
     along = run.gram.values[..., 0, 1:]

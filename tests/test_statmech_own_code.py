@@ -295,6 +295,7 @@ def test_a_theory_of_another_version_is_recomputed(path, made_by_another, capsys
     assert "is up to date" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_resumed_sweep_records_which_version_finished_it(path, another_version, small_chunks):
     begin, end = another_version
     scenario = Scenario(rule=["hebb", "perceptron"], **SWEEP)
@@ -336,6 +337,7 @@ def test_verify_recomputes_runs_of_every_version(path, another_version, small_ch
     assert statmech("verify", path.parent, "--recompute", "0") == 0
 
 
+@pytest.mark.slow
 def test_a_rule_that_is_not_loaded_or_has_changed_is_not_recomputed(mine, path, capsys):
     mine()
     run_into(path, Scenario(rule="mine", **SWEEP))
@@ -372,6 +374,7 @@ def made_before(path, scenario):
         run_into(path, scenario)
 
 
+@pytest.mark.slow
 def test_a_store_without_these_records_is_read_grown_and_verified(path, another_version):
     begin, end = another_version
     begin()
@@ -387,6 +390,7 @@ def test_a_store_without_these_records_is_read_grown_and_verified(path, another_
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
 
 
+@pytest.mark.slow
 def test_a_store_of_an_own_rule_without_its_digest_is_read_but_not_added_to(mine, path):
     mine()
     made_before(path, Scenario(rule="mine", **SWEEP))

@@ -122,6 +122,7 @@ def damaged(content):
     yield from (content[:-1], content[: len(content) // 2], content[:10], content + b"\0", b"")
 
 
+@pytest.mark.slow
 def test_a_damaged_program_is_traced_again_and_replaced(process, tmp_path):
     right(process())
     [path] = kept_files(tmp_path)

@@ -51,6 +51,7 @@ def test_xarray_opens_an_unfinished_simulation_without_a_warning(path):
     assert (strictly_opened(path).state == 0).all()
 
 
+@pytest.mark.slow
 def test_stores_without_consolidated_metadata_are_read_resumed_and_extended(path, monkeypatch):
     """Earlier versions wrote none."""
     with monkeypatch.context() as earlier:

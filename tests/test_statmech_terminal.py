@@ -105,6 +105,7 @@ def test_a_table_shows_names_as_they_are(monkeypatch):
     assert "\x1b]" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypatch):
     for scenario in (found for found in map(load, shipped()) if not found.on_data):  # studies have tables of their own

@@ -87,6 +87,7 @@ def test_isotropic_least_squares_has_its_closed_form():
     np.testing.assert_allclose([state.V[0], state.m_field[0]], [V, weight / (1 + weight)], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_an_error_with_an_intercept_is_least_at_the_best_penalty():
     clusters, alpha = GaussianClusters(positives=0.2).among(None), np.array([1.0, 5.0])
     best = best_lambdas(Logistic(), clusters, alpha, intercept=True)

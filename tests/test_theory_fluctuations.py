@@ -32,9 +32,8 @@ def relative(solution) -> tuple[np.ndarray, np.ndarray]:
     return variance.values.ravel(), bias.values.ravel()
 
 
-@pytest.mark.parametrize(
-    "rule", ["hebb", *(pytest.param(rule, marks=pytest.mark.slow) for rule in LATE if rule != "hebb")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", LATE)
 def test_late_fluctuations_relative_to_eps_g_tend_to_the_known_constants(rule):
     variance, bias = relative(theory.solve(Scenario(rule=rule, N=100, t=[1e5], corrections=True)))
     assert (variance[0], bias[0]) == pytest.approx(LATE[rule], abs=3e-4)
@@ -306,6 +305,7 @@ def test_all_values_of_the_figure_of_fluctuations_are_judged():
     assert all(corrections.resolved(solution, name).all() for name in ("R", "length", "eps_g", "eps_g_weight_mean"))
 
 
+@pytest.mark.slow
 def test_n_is_an_axis_whose_cells_share_one_integration(monkeypatch):
     solved, original = [], trajectories._solve_cells
 

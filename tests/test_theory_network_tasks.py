@@ -72,6 +72,7 @@ def test_errors_of_both_tasks_around_the_switch_are_those_of_another_integrator(
     np.testing.assert_allclose(solved.sel(protocol="blocked"), [*BLOCKED.values()], atol=1.01e-10)
 
 
+@pytest.mark.slow
 def test_replay_and_interleaving_are_those_of_another_integrator(solved):
     last = solved.sel(t=100)
     np.testing.assert_allclose(last.sel(protocol="replay 0.1"), REPLAYED, atol=1.01e-8)
@@ -151,6 +152,7 @@ def test_one_task_has_the_equations_of_a_network():
     np.testing.assert_allclose(rates_of(cell, [1.0]), found, rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_batches_are_single_examples_of_smaller_rates():
     """Eight steps of one example move as far as one of eight, and errors are those of another integrator."""
     batches, single = cell_of(batch=8, eta=2), cell_of(eta=0.25, eta_v=0.3 / 8, decay=0.1 / 8)

@@ -206,6 +206,7 @@ def test_a_linear_unit_learns_as_by_hand():
     np.testing.assert_allclose(decayed.R.squeeze(), last + (0.2 - last) * np.exp(-(eta + 0.2) * t), atol=1e-11)
 
 
+@pytest.mark.slow
 def test_trajectories_take_recorded_values():
     """Those of the integrator above, at rtol 1e-12."""
     found = theory.solve(network(eta=1.5, **ESCAPE, t=[20, 60, 100])).squeeze()

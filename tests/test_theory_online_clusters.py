@@ -131,6 +131,7 @@ def test_many_equal_modes_are_one():
     np.testing.assert_allclose(many.eps_g, solved().eps_g, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_stiff_spectra_are_solved():
     """The fastest of modes relaxes a million times as fast as the slowest, which learns still."""
     wide = {"spectrum": np.geomspace(1e-4, 100, 40).tolist(), "teacher": [0.02] * 39 + [0.22]}

@@ -74,6 +74,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", brief(SETTINGS))
 def test_one_mode_has_the_rates_of_isotropic_inputs(given):
     """Rates of log l, y and c by the chain rule, at a state that is not special."""
@@ -233,6 +234,7 @@ def test_an_axis_of_inputs_has_the_fields_of_all():
     assert np.all(found.R_field[1] != found.R[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [{"flip": 0.3, "eta": 0.5}, {"flip": 0.1}], ids=str)
 def test_a_student_that_shrinks_without_bound_keeps_its_angle(noise):
     """Rounding of its length, or of the mean of delta, in units of its length, would grow as that shrinks."""

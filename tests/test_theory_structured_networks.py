@@ -46,6 +46,7 @@ def assert_digits(values, text):
         assert value == pytest.approx(float(digits), abs=0.51 * 10.0 ** -len(digits.partition(".")[2]))
 
 
+@pytest.mark.slow
 def test_erf_units_have_their_known_errors():
     """Two other programs agree on them to 1e-9."""
     start = {"Q": 0.25, "R": {"diagonal": 0.05}}
@@ -53,6 +54,7 @@ def test_erf_units_have_their_known_errors():
     assert_digits(found.eps_g.values, ".195500909 .051609754 .0238365743")
 
 
+@pytest.mark.slow
 def test_a_linear_unit_has_its_known_errors():
     given = {"network": "linear", "K": 1, "M": 1, "eta": 0.5, "noise": 0.1, "start": {"Q": 0, "R": 0}}
     found = theory.solve(Network(**given, t=[1, 10, 100], inputs=TWO))
@@ -66,6 +68,7 @@ ONE_MODE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "given"), ONE_MODE)
 def test_equal_variances_have_the_solution_of_isotropic_inputs(name, given):
     one, many = (theory.solve(Network(network=name, t=[0, 1, 5], inputs=it, **given)) for it in ("gaussian", MODES))
@@ -76,6 +79,7 @@ def test_equal_variances_have_the_solution_of_isotropic_inputs(name, given):
 MODES = {"spectrum": [1, 1], "shares": [0.3, 0.7]}
 
 
+@pytest.mark.slow
 def test_larger_inputs_are_as_larger_weights():
     """For linear units and one variance l: fields grow as sqrt(l) with the weights, and steps by l."""
     given = {"network": "linear", "M": 1, "K": 1, "t": [1], "teacher": {"T": 2.0}, "start": {"Q": 1.0, "R": 0.2}}

@@ -251,6 +251,7 @@ def test_separability_with_a_misfit_is_that_of_a_noisier_teacher():
     assert separable_below(Sign(0.1), 0.7, rank=0.5) == pytest.approx(0.5 * separable_below(Sign(0.1), 0.7), rel=1e-15)
 
 
+@pytest.mark.slow
 def test_separability_of_a_logit_teacher_with_a_misfit_is_that_of_its_average():
     S, gain = 0.6, 4.0
 
