@@ -111,6 +111,7 @@ def scan(make, fixed, key, values):
 
 def extremes(key, values):
     most = 100 if key.whole and key.upper > 100 else math.inf  # a longer run is not an error
+    values = [value for value in values if key.whole or value != 2.0**63]  # where integers end; 1e16 stands for it
     every = sorted({*values, *near(key.lower), *near(key.upper)})
     return [value for value in every if not 20 < value < 1e20 or value < most]
 
