@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from golden import record, recorded, scenarios
 
+pytestmark = pytest.mark.quick
+
 RECORDED = recorded()
 SCENARIOS = scenarios()
 CLOSE = 1e-9  # tolerance for another processor, whose sums round differently

@@ -22,6 +22,8 @@ from theory.online.scaled_averages import Fields, averages_of_fields, pair_avera
 from theory.online.structured import Equations
 from theory.online.structured_jacobian import jacobian
 
+pytestmark = pytest.mark.quick
+
 TWO = {"spectrum": [0.2, 1.8]}
 UNLIKE = {"spectrum": [0.2, 1.8], "teacher": [0.9, 0.1]}
 LENGTHS = "0.793800923 0.345746084 0.003146971"
