@@ -457,6 +457,7 @@ def texts(source):
     return list(SOURCES[source]())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_what_a_user_reads_is_plain_english(source):
     problems = {name: plain_problems(text) for name, text in texts(source)}

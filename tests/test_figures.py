@@ -440,6 +440,7 @@ def test_a_figure_that_cannot_be_drawn_is_refused_by_name():
     figures.draw("hebb_ensemble", simulation.sel(eta=1), solution.sel(eta=1))
 
 
+@pytest.mark.slow
 def test_one_seed_draws_without_error_bars():
     scenario = load("learning_curves", ["N=20", "seeds=1", "t=1,2", "rule=hebb"])
     figures.draw("learning_curves", simulate.run(scenario), theory.solve(scenario))

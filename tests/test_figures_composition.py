@@ -124,6 +124,7 @@ def test_a_long_axis_is_thinned_and_recorded_times_are_those_at_the_end(bayes):
     assert len([text for text in legend_of(thinned) if text.startswith("step")]) == 7
 
 
+@pytest.mark.slow
 def test_results_of_several_kinds_share_a_figure(losses, minover, bayes):
     every = {"svm": losses, "minover": minover, "bayes": bayes}
     figure = figures.compose(every, Composition(y="eps_g"))

@@ -144,6 +144,7 @@ def test_a_variable_has_no_panel_where_it_has_no_value():
     assert titles == {"R": ["$K$ = 1", "$K$ = 2"], "q": ["$K$ = 2"]}
 
 
+@pytest.mark.slow
 def test_with_one_value_along_x_theory_has_a_dash():
     one = figures.draw("overlay", results(t=[5]))
     [dash] = [line for line in panel(one, "$R$").lines if line.get_marker() == "_" and line.get_linestyle() == "-"]

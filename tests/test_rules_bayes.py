@@ -53,6 +53,7 @@ def test_the_error_falls_as_the_inverse_time(assumed_flip, constant):
     assert abs(deviation[0] / deviation[1] - 10) < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 def test_the_length_of_a_posterior_mean_is_its_overlap(flip):
     kept = theory.solve(Scenario(rule="bayes", t=[0.1, 1, 10, 1e4], flip=flip, assumed_flip=flip, start=START))

@@ -164,6 +164,7 @@ def test_an_attentive_student_equals_that_of_a_plain_loop(boundary, monkeypatch)
     assert spans @ sim.decision_error.values == pytest.approx(errors)
 
 
+@pytest.mark.slow
 def test_a_margin_given_its_final_sum_is_a_bridge_for_every_teacher():
     """Crossings given kappa <= 0 and fractions of features, sampled with a teacher, agree with the closed forms."""
     rng, n, m = np.random.default_rng(0), 128, 40_000

@@ -63,6 +63,7 @@ def test_the_same_numbers_written_in_another_way_are_the_same_data(here, path):
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario(16)).R)
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_while_python_runs_is_read_again(here):
     before = simulate.run(scenario())
     table(here / "x.csv", 1)

@@ -105,6 +105,7 @@ def test_as_many_seeds_as_the_note_asks_for_judge():
     assert re.match(r"deviates: \d+ of 50 values beyond the bound \d\.\d, largest \|z\| \d", table.verdict)
 
 
+@pytest.mark.slow
 def test_three_per_cent_too_much_in_theory_is_found_with_64_seeds():
     scenario = Scenario(**CURVES, seeds=64)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)

@@ -335,6 +335,7 @@ def changed():
     return TitleChangedEvent(Document(), "a title")
 
 
+@pytest.mark.slow
 def test_the_explorers_websockets_are_those_that_ignore_closed_pages():
     from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 

@@ -85,6 +85,7 @@ def test_every_extra_that_a_message_names_is_one_of_the_package():
     assert {"estimators", "explore", "cluster"} == named <= set(declared)
 
 
+@pytest.mark.slow
 def test_theory_that_compiles_nothing_is_solved_where_there_is_no_jax(tmp_path):
     """As in a browser: online learning by closed forms, replica theory, losses, descent, inference, boundaries."""
     code = """

@@ -42,6 +42,7 @@ def held(path, shard=(1, 1)):
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", MOST)
 def test_a_sweep_in_chunks_has_the_bits_of_one_in_memory(scenario, path):
     outcome = run_into(path, scenario)

@@ -29,7 +29,8 @@ def strictly_opened(path):
             return dataset.load()
 
 
-@pytest.mark.parametrize("scenario", [SCENARIOS[0], pytest.param(SCENARIOS[1], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS[:2])
 def test_xarray_opens_a_simulation_and_a_theory_without_a_warning(scenario, path):
     run_into(path, scenario)
     store.save(theory.solve(scenario), path.with_name("theory.zarr"))

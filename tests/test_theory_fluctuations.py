@@ -129,6 +129,7 @@ def test_the_expansion_in_gram_coordinates_gives_the_same_digits(rule, power):
     np.testing.assert_allclose(relative(solution), (variance, bias), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_weights_drawn_at_the_start_have_the_variance_of_random_vectors():
     scenario = Scenario(rule="hebb", N=50, t=[0, 1], seeds=4000, corrections=True)
     runs, solution = simulate.run(scenario).isel(t=0), theory.solve(scenario).isel(t=0)

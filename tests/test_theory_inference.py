@@ -162,6 +162,7 @@ def test_a_dataset_has_the_steps_and_the_states_of_each_parameter_combination():
     assert np.all(np.isnan(solved.alpha_it.sel(prior="gauss")))
 
 
+@pytest.mark.slow
 def test_a_dataset_is_that_of_whole_numbers_of_examples_and_a_line_that_of_alpha():
     scenario = Inference(prior="binary", alpha=[0.96, 1.24], N=[10, 50], steps=20)
     expected = theory.state_evolution("binary", [[1.0, 1.2], [0.96, 1.24]], steps=20)

@@ -79,6 +79,7 @@ def test_replay_and_interleaving_are_those_of_another_integrator(solved):
     np.testing.assert_allclose(last.sel(protocol="interleaved"), INTERLEAVED, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_nothing_that_follows_a_switch_changes_what_was_before(solved):
     """The first block is learnt without a step across its end."""
     before = solved.sel(t=slice(0, 50))

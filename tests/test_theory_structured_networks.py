@@ -203,6 +203,7 @@ def theory_of_fields(S):
     return w @ (2 / np.pi * np.arcsin(T / np.sqrt(np.outer(1 + a, 1 + a)))) @ w / 2
 
 
+@pytest.mark.slow
 def test_an_axis_of_inputs_has_the_solutions_of_each():
     given = {"network": "erf", "t": [2], "start": {"Q": 0.25, "R": {"diagonal": 0.05}}}
     both = theory.solve(Network(**given, inputs=["gaussian", TWO]))
