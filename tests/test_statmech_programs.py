@@ -14,6 +14,7 @@ import jax
 import numpy as np
 import pytest
 
+from simulate.kernels import gram
 from statmech.runtime import files, programs
 from statmech.runtime.jax_cache import folder
 from statmech.runtime.programs import CachedProgram
@@ -79,11 +80,11 @@ def test_a_program_is_traced_in_the_first_process_alone(process, tmp_path):
 def test_options_that_the_compiler_does_not_know_are_left_out():
     """XLA's options come and go with its versions; that of JAX 0.10 knows those that are used."""
     x = np.arange(3.0)
-    for options in programs.QUICK, {"xla_option_of_another_version": 1}, None:
-        program = programs.CachedProgram(lambda slope, x: (x * slope,), options)
+    for options in programs.QUICK, gram.OWN_SUMS, {"xla_option_of_another_version": 1}, None:
+        program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: options}.get)
         np.testing.assert_array_equal(program(2.0, x)[0], 2 * x)
     if jax.__version__.startswith("0.10."):
-        jax.jit(lambda x: x, compiler_options=programs.QUICK)(x)  # would be refused if it were unknown
+        jax.jit(lambda x: x, compiler_options=programs.QUICK | gram.OWN_SUMS)(x)  # would be refused if it were unknown
 
 
 def test_a_static_argument_a_shape_a_type_and_a_setting_are_other_programs(process, tmp_path):

@@ -60,7 +60,7 @@ from statmech.random_numbers import (
     normals_and_uniforms_at,
     wrapped,
 )
-from statmech.runtime.programs import cached_program, filled_up
+from statmech.runtime.programs import CachedProgram, filled_up
 from statmech.schedules import Changes
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
@@ -72,6 +72,10 @@ DIVISIBLE = 3  # the number of students up to which part of a batch reproduces t
 # lanes that the seeds of several tasks fill; in programs of 256 lanes three students, and those of a teacher that
 # drifts, round a last digit otherwise
 FULL = 64
+
+# students up to which a sum over an axis takes half as long in float32 if XLA does not give it to YNNPACK
+SUMMED = 10
+OWN_SUMS = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
 
@@ -195,7 +199,12 @@ def padded(steps: np.ndarray) -> np.ndarray:
     return np.pad(steps, (0, filled_up(max(FEWEST, len(steps))) - len(steps)), mode="edge")
 
 
-@cached_program
+def options(program: Any) -> dict[str, Any] | None:
+    """The compiler's options for a program of the Gram engine, or of its groups."""
+    return OWN_SUMS if program.dtype == "float32" and program.K <= SUMMED else None
+
+
+@partial(CachedProgram, options=options)
 def _run(program: Program, problem: Arguments, students: Array, state: State, steps: Array) -> tuple[Array, ...]:
     """The record of all seeds: parts along and across the teachers, and what the learner keeps."""
     problem = problem._replace(key=wrapped(problem.key))
@@ -391,9 +400,8 @@ def lower_factor(rows: Array) -> Array:
     for k in range(K):
         norm = jnp.sqrt(jnp.sum(rows[0] ** 2, axis=0))
         axis = rows[0] / jnp.where(norm > 0, norm, 1.0)
-        # XLA gives YNNPACK long sums over inner axes, which take longer in float32 than in float64
-        slow = rows.dtype == jnp.float32 and K > 6
-        onto = dot(rows, axis) if slow else jnp.sum(rows * axis, axis=1)
+        unrolled = rows.dtype == jnp.float32 and K > SUMMED
+        onto = dot(rows, axis) if unrolled else jnp.sum(rows * axis, axis=1)
         columns.append(jnp.concatenate([jnp.zeros((k, *norm.shape), rows.dtype), norm[None], onto[1:]]))
         rows = rows[1:] - onto[1:, None] * axis
     return jnp.stack(columns, axis=1)

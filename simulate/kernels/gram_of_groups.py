@@ -32,14 +32,24 @@ import numpy as np
 
 from simulate.kernels.courses import course_of
 from simulate.kernels.field_steps import less, modulations, path_of_teacher
-from simulate.kernels.gram import add_up, block_steps, chi_variable, dot, input_rows, lower_factor, padded, turn
+from simulate.kernels.gram import (
+    add_up,
+    block_steps,
+    chi_variable,
+    dot,
+    input_rows,
+    lower_factor,
+    options,
+    padded,
+    turn,
+)
 from simulate.kernels.learner import Learner, Record, State, Task
 from simulate.kernels.starts_of_groups import start_of
 from statmech.modes import group_sizes
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.random_numbers import fold_in, folded, normals_and_uniforms, wrapped
-from statmech.runtime.programs import cached_program
+from statmech.runtime.programs import CachedProgram
 from statmech.schedules import Changes
 
 SEEDS = 32  # of a batch
@@ -114,7 +124,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     return Record(along, across, next(iter(jax.tree.leaves(kept)), None), None, *fields)
 
 
-@cached_program
+@partial(CachedProgram, options=options)
 def _run(program: Program, arguments: Arguments, carried: Carried, steps: Array) -> tuple[Any, ...]:
     """The record of all seeds, parts (T, ..., seeds): students as vectors, as fields, and what the learner keeps."""
     arguments = arguments._replace(key=wrapped(arguments.key))

@@ -55,10 +55,14 @@ class _Undetermined(Exception):
 class CachedProgram:
     """A compiled function of one static argument and arrays that returns a tuple of arrays.
 
-    With `options` of the compiler, which another version of it may not know.
+    With `options` of the compiler for a static argument, which another version of it may not know.
     """
 
-    def __init__(self, function: Callable[..., tuple[Array, ...]], options: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        function: Callable[..., tuple[Array, ...]],
+        options: Callable[[Any], dict[str, Any] | None] = lambda static: None,
+    ):
         update_wrapper(self, function)
         self.function, self.options = function, options
         self.clear_cache()
@@ -77,7 +81,7 @@ class CachedProgram:
         with self._lock:  # units of work that start together wait for one program
             if signature not in self.programs:
                 program = self._find(static, tree, shapes, arrays)
-                self.programs[signature] = _compiled(program, self.options)
+                self.programs[signature] = _compiled(program, self.options(static))
         return self.programs[signature](*arrays)
 
     def _find(self, static: Any, tree: Any, shapes: Any, arrays: list[Any]) -> Callable[..., tuple[Array, ...]]:
@@ -121,7 +125,9 @@ class CachedProgram:
 
 
 cached_program = CachedProgram
-quickly_compiled = partial(CachedProgram, options=QUICK)  # for programs that take less time to run than to compile
+quickly_compiled = partial(
+    CachedProgram, options=lambda static: QUICK
+)  # for programs that take less time to run than to compile
 
 
 def filled_up(count: int) -> int:
