@@ -141,8 +141,10 @@ class Batches(units.Simulator, Generic[C]):
         for group in groups.values():
             each = -(-len(group) // (self.scenario.workers or cores()))
             width = self._narrowest(gram.batch(self.students(group[0])))
-            beside = gram.FULL // width
-            if len(group) * width < 2 * gram.FULL or beside == 1:  # so few keep more cores busy alone
+            lanes = len(group) * width
+            wide = self.has_bits_of_wide(group[0]) and width < gram.FULL and lanes >= 2 * gram.WIDE
+            beside = (gram.WIDE if wide else gram.FULL) // width
+            if lanes < 2 * gram.FULL or beside == 1:  # so few keep more cores busy alone
                 yield from (((cell,), self.width(cell), 1) for cell in group)
             else:
                 calls = -(-each // beside)
@@ -152,6 +154,10 @@ class Batches(units.Simulator, Generic[C]):
     def _divisible(self, cell: C) -> bool:
         """Whether a part of a batch has the bits of the whole."""
         return self.engine(cell) is gram and gram.divisible(self.students(cell), self.teachers(cell))
+
+    def has_bits_of_wide(self, cell: C) -> bool:
+        """Whether a program of `gram.WIDE` lanes has the bits of fewer."""
+        return False
 
     def _narrowest(self, width: int, at_least: int = 1) -> int:
         """The smallest part of a batch that holds all seeds."""

@@ -60,6 +60,10 @@ class Simulator(Batches[OnlineCell]):
             return None
         return family_of(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.changes)
 
+    def has_bits_of_wide(self, cell: OnlineCell) -> bool:
+        """True for one or two students whose rates do not change, in float64."""
+        return cell.K <= 2 and not cell.changes and self.scenario.dtype == "float64"
+
     def run(self, unit: Unit[OnlineCell]) -> list[UnitResult]:
         """The variables of a batch of seeds of each cell."""
         scenario, record = self.scenario, self.record(unit)
