@@ -69,8 +69,8 @@ MANY = 16  # number of students, and of teachers but one, from which matrices ar
 FEWEST = 8  # recorded times that a program is compiled for: fewer take no longer
 DIVISIBLE = 3  # the number of students up to which part of a batch reproduces the whole bit for bit
 
-# lanes that the seeds of several tasks fill, and of those whose bits do not depend on it: three students, and those of a
-# teacher that drifts, round a last digit otherwise in more
+# lanes that the seeds of several tasks fill; more where bits do not depend on it: three students, and those of a
+# teacher that drifts, round a last digit otherwise
 FULL, WIDE = 64, 256
 
 # students up to which a sum over an axis takes half as long in float32 if XLA does not give it to YNNPACK
