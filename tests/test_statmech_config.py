@@ -446,7 +446,7 @@ def test_a_long_override_is_not_repeated_in_full(override):
 
 def test_another_learner_leaves_behind_the_parameters_of_those_in_the_file():
     """omega and tolerance of the file belong to adatron; one that is typed is still refused."""
-    assert load("stored_curves", ["learner=gibbs"]).parameters.keys() == {"sweeps"}
+    assert {"omega", "tolerance"}.isdisjoint(load("stored_curves", ["learner=gibbs"]).parameters)
     assert "omega" in load("stored_curves", ["learner=gibbs,adatron"]).parameters
     with pytest.raises(ConfigError, match='"gibbs" has no omega'):
         load("stored_curves", ["learner=gibbs", "omega=1.2"])

@@ -38,8 +38,8 @@ def draw(
     figure, axes = page(3.0, 1, tasks + (best is not None), squeeze=False)
     errors, last = axes.flat[:tasks], axes.flat[-1]
     results = along(simulation, theory, "t")
-    split = {"split": "task"} if tasks > 1 else {}
-    keys = panel(errors, results, "t", "eps_g", axis, log=log, dashes=True, **split, **stated)
+    split = "task" if tasks > 1 else ""
+    keys = panel(errors, results, "t", "eps_g", axis, split=split, log=log, dashes=True, **stated)
     if best is not None:
         _control(last, results.lines if results.lines is not None else theory, axis, best)
         last.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=symbol)

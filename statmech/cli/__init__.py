@@ -1,8 +1,5 @@
 """The `statmech` command."""
 
-import os
-import sys
-
 from statmech.cli import interrupts
 
 
@@ -23,9 +20,6 @@ def main() -> None:
 
 def command() -> None:
     """Run the command as a process of its own, which ends with it."""
-    if "STATMECH_LOAD" not in os.environ and not any(word.startswith(("--dask", "--load")) for word in sys.argv):
-        # hidden from xarray, which imports it to ask whether an array is one of its: a twelfth of a small run
-        sys.modules["dask"] = None  # type: ignore[assignment]
     try:
         main()
     except SystemExit as done:
