@@ -31,6 +31,7 @@ SCRIPTS = (
     "networks_theory",
     "peers",
     "precision",
+    "protocols",
     "risk",
     "real_tables",
 )
