@@ -177,3 +177,13 @@ def test_a_sweep_in_which_no_run_converges_is_not_judged():
     [table] = compare(simulate.run(scenario), theory.solve(scenario))
     assert table.verdict == "not judged: in no parameter combination have all runs converged"
     assert [cell.text for cell in table.rows[0]] == ["0/12"]
+
+
+def test_values_that_theory_rounds_are_not_judged_by_a_spread_far_below_its_rounding():
+    """Runs near 0 that scatter by 1e-16 beside a theory of 2e-9; a theory that errs by 1e-6 is found all the same."""
+    scenario = Scenario(rule="hebb", N=100, t=[1, 2], seeds=20)
+    simulation, solution = simulate.run(scenario), theory.solve(scenario)
+    simulation["eps_g"] = 0 * simulation.eps_g + np.random.default_rng(0).uniform(0, 1e-16, simulation.eps_g.shape)
+    for error, judged in ((2e-9, False), (1e-6, True)):
+        solution["eps_g"] = 0 * solution.eps_g + error
+        assert (np.max(np.abs(comparison.distances(simulation, solution).eps_g)).item() > 5) is judged

@@ -46,7 +46,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     .. math:: z = \frac{\overline{x} - x_\mathrm{theory}}{\sqrt{s^2 / n + \sigma^2}}
 
     with mean :math:`\overline x` and standard deviation s over n seeds, and :math:`\sigma` the standard error of theory
-    where it states one; or, where theory has corrections, with its bias
+    where it states one, with its rounding of 1e-9; or, where theory has corrections, with its bias
     added to :math:`x_\mathrm{theory}` and its standard deviation of one run in place of s. Students of an ensemble
     that start alike are exchangeable, and their mean is compared; students that start differently, and all with a
     predicted standard deviation, are compared one by one. Runs without a solution are left out, and so are values of
@@ -135,7 +135,7 @@ def _deviation(values: Any, expected: Any, of_theory: Any) -> Any:
     difference, error = values.mean("seed") - expected, standard_error_of_runs(values)
     spread = error > ROUNDING * abs(values.mean("seed"))  # seeds that are equal differ by rounding
     known = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
-    return (difference / np.hypot(error, of_theory)).where(known, other=np.nan)
+    return (difference / np.hypot(error, np.hypot(of_theory, ROUNDING))).where(known, other=np.nan)
 
 
 def _numbers(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> dict[str, Any]:
