@@ -75,6 +75,12 @@ def test_a_function_of_time_stands_in_a_config_as_it_was_given():
     assert NetworkTasks(**tasks.config()) == tasks
 
 
+def test_a_page_of_the_explorer_takes_the_first_value_of_a_function_of_time_and_says_so():
+    settings = pytest.importorskip("figures.explorer.settings")
+    held, cut = settings.held_of(hebb(eta=[STEPS, "optimal"]))
+    assert (held["eta"], held["flip"], cut) == (1.0, 0.3, ["eta", "flip"])
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -82,6 +88,7 @@ def test_a_function_of_time_stands_in_a_config_as_it_was_given():
         ({"eta": {"at": [1, 2], "is": [1, 2]}}, "eta: `at` is a list of times: 0 and later ones in increasing order"),
         ({"eta": {"at": [0, 2], "is": [1]}}, "eta: `at` and `is` are two lists, as long as each other"),
         ({"flip": {"at": [0, 2], "is": [0.1, 0.7]}}, "flip: must be at most 0.5, not 0.7"),
+        ({"decay": {"at": [0, 2], "is": [0, 1]}}, "decay: cannot change with time here"),
         ({"flip": "optimal"}, "flip: has no optimum that is searched"),
         ({"schedule": {"t0": 5}}, "schedule: the learning rate is a function of time already"),
         ({"inputs": {"spectrum": [1, 2]}}, "changes with time for gaussian inputs of equal variance only"),

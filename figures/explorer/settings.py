@@ -11,6 +11,7 @@ import numpy as np
 
 from figures.labels import lettered
 from figures.series import MOST
+from statmech.controls import at_start, is_over_time
 from statmech.data_sets import MADE
 from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import once, points
@@ -291,7 +292,8 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
     )
     for name in {key, along}:
         config[name] = thinned(increasing(config[name])) if isinstance(config.get(name), list) else config.get(name)
-    return config, cut
+    changing = [name for name, given in scenario.axis_values().items() if any(map(is_over_time, points(given)))]
+    return config, [*cut, *(name for name in changing if name not in cut)]
 
 
 def _cut(config: dict[str, Any], names: Iterable[str], most: int) -> list[str]:
@@ -327,11 +329,13 @@ def values_near(choice: str, name: str, value: Any) -> list[Any]:
 
 
 def _numbers(scenario: AbstractScenario, name: str, written: Any) -> Any:
-    """Return the numbers of a key that a config writes as sections, such as {t0: 5}."""
+    """Return the numbers of a key that a config writes as sections, such as {t0: 5}; of functions of time the first."""
+    given = points(scenario.axis_values().get(name))
     every = written if isinstance(written, list) else [written]
-    if not scenario.describe(name).numeric or not any(isinstance(it, dict) for it in every):
+    sections = any(isinstance(it, dict) for it in every) or any(map(is_over_time, given))
+    if not sections or not scenario.describe(name).numeric:
         return written
-    values = once(list(points(getattr(scenario, name))))
+    values = once([at_start(value, scenario.describe(name).default) for value in given])
     return values if isinstance(written, list) else values[0]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, GetCoreSchemaHandler, Tag, TypeAdapter, WithJsonSchema
 from pydantic_core import CoreSchema
 
+from statmech.controls import OPTIMAL
 from statmech.errors import quoted
 
 # what a key may be given as, for editors and type checkers
@@ -30,6 +31,7 @@ SPACES: dict[str, Callable[..., np.ndarray]] = {
 
 
 MAX_AXIS = 1_000_000
+OVER_TIME = {"at", "is", OPTIMAL}  # keys of a section that is a function of time
 
 
 def expand(given: Any) -> Any:
@@ -44,6 +46,8 @@ def expand(given: Any) -> Any:
         return given.tolist()
     if not isinstance(given, dict):
         return given
+    if {*given} & OVER_TIME:
+        raise ValueError("cannot change with time here: it is a number, or a list of them")
     if len(given) != 1 or next(iter(given)) not in SPACES:
         raise ValueError(f"an axis is a list or one of {', '.join(SPACES)} with [start, stop, number]")
     [(name, arguments)] = given.items()

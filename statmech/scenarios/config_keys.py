@@ -17,7 +17,7 @@ from statmech.scenarios.defaults import Defaults
 from statmech.scenarios.former_names import present
 from statmech.scenarios.grid import unzip
 from statmech.scenarios.key_help import call_of, documented
-from statmech.scenarios.keys import OVER_TIME, PARAMETER_AXES, PARAMETERS, Whole, key_of
+from statmech.scenarios.keys import CONTROLLED, PARAMETER_AXES, PARAMETERS, Whole, key_of
 from statmech.scenarios.messages import problems
 
 MAX_SEEDS = 10**9  # more are typing errors
@@ -105,7 +105,7 @@ class ConfigKeys(Defaults, BaseModel):
             sentence = f"is not of one type among {', '.join(having)}: one of them needs another name"
             raise ScenarioError([((name,), sentence)])
         keys = list(having.values())
-        adapter = OVER_TIME if name in cls.OPTIMAL else PARAMETER_AXES[keys[0].type]
+        adapter = CONTROLLED if name in cls.OPTIMAL else PARAMETER_AXES[keys[0].type]
         values = adapter.validate_python(given)
         for index, value in enumerate(points(values) if keys[0].choices else ()):
             if all(key.type_problem(value) for key in keys):

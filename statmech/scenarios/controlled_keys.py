@@ -10,11 +10,10 @@ from pydantic import AfterValidator, Discriminator, PlainSerializer, Tag, TypeAd
 from statmech.controls import MOST_SEGMENTS, OPTIMAL, Control, Optimal, control_from, is_over_time, written_control
 from statmech.errors import Problem
 from statmech.parameters import Key
-from statmech.scenarios.axes import ReadAs, axis_of, points
+from statmech.scenarios.axes import OVER_TIME, ReadAs, axis_of, points
 from statmech.scenarios.messages import problems
 from statmech.scenarios.variables import Variable
 
-WORDS = {"at", "is", OPTIMAL}  # of a section that is a function of time
 SEARCHES = 5  # of an optimum
 SEARCH = {"search": Key("search", "search of the optimum, from a start of its own", int)}
 BEST = {  # variables of theory where a key is wanted at its optimum
@@ -37,7 +36,7 @@ def _form(given: Any) -> str:
 
 
 def _is_section(given: Any) -> bool:
-    return isinstance(given, Mapping) and bool({*given} & WORDS)
+    return isinstance(given, Mapping) and bool({*given} & OVER_TIME)
 
 
 def over_time(value: Any, schema: dict[str, Any], optimal: bool) -> ReadAs:

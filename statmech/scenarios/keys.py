@@ -37,7 +37,7 @@ FlipAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ]
 NonnegativeAxis = Annotated[Numbers, axis_of(Nonnegative, {"type": "number", "minimum": 0})]
-OVER_TIME: TypeAdapter[Any] = TypeAdapter(Annotated[Any, over_time(Number, {}, optimal=True)])
+CONTROLLED: TypeAdapter[Any] = TypeAdapter(Annotated[Any, over_time(Number, {}, optimal=True)])
 PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the type of a parameter; whole numbers stand as floats here
     type_: TypeAdapter(Annotated[Any, axis_of(value, {}, spaced=value is Number)])
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
