@@ -138,7 +138,8 @@ class Charts:
         options = {typeset(variable.symbol): name for name, variable in series.distinct(self.drawn).items()}
         if self.variables.options != options or self.wanted:
             shown = series.of_interest(picture.results) or self.drawn
-            first = sorted(shown, key=lambda name: not name.startswith("eps"))
+            errors = [name for name in series.with_values(picture.results) if name.startswith("eps")]
+            first = [*dict.fromkeys([*errors[:1], *shown])]  # the error, too, if theory has one value of it
             wanted = [name for name in self.wanted if name in self.drawn]
             self.wanted = ()
             with pn.param.param.discard_events(self.variables):
