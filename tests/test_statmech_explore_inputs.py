@@ -274,7 +274,8 @@ def test_a_file_name_is_not_read_as_html(rows):
 @pytest.mark.parametrize(("eta", "t"), [(0.5, 50.0), (2.0, 1e4)])
 def test_a_drag_over_power_laws_is_as_accurate_as_a_chart_can_show(eta, t):
     """A planted fourth of the digits would be seen; all digits would take four times as long."""
-    from figures.explorer.page_theory import _solved
+    from figures.explorer.page_theory import _solved, with_all_digits
+    from statmech.results.results import Results
 
     power_law = {"power_law": {"decay": 1.5, "teacher_decay": 1.75}}
     scenario = Scenario(rule="perceptron", inputs=power_law, N=1000, K=3, eta=eta, t=np.geomspace(0.1, t, 20).tolist())
@@ -282,3 +283,7 @@ def test_a_drag_over_power_laws_is_as_accurate_as_a_chart_can_show(eta, t):
     for name in ("eps_g", "eps_g_majority_vote", "q"):
         np.testing.assert_allclose(drawn[name], exact[name], rtol=1e-4, err_msg=name)
     assert not np.array_equal(drawn.eps_g, exact.eps_g)
+    if t == 50:  # a file that is downloaded has all digits
+        np.testing.assert_allclose(
+            with_all_digits(Results(scenario, None, drawn)).theory.eps_g, exact.eps_g, rtol=1e-12
+        )

@@ -312,8 +312,8 @@ class Page:
         files: dict[str, Callable[[], Any]] = {
             "png": partial(self._picture, "png"),
             "svg": partial(self._picture, "svg"),
-            "csv": lambda: io.BytesIO(export.csv(self.source.results)),
-            "nc": lambda: io.BytesIO(export.netcdf(self.source.results)),
+            "csv": lambda: io.BytesIO(export.csv(page_theory.with_all_digits(self.source.results))),
+            "nc": lambda: io.BytesIO(export.netcdf(page_theory.with_all_digits(self.source.results))),
             "yaml": lambda: io.StringIO(config.written(self.source.scenario)),
         }
         return [

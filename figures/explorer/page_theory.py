@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from figures import series
 from figures.explorer import settings
 from statmech.errors import StatmechError
 from statmech.numerics.accuracy import accurate_enough_for_charts
+from statmech.results.results import Results
+from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.variables import BIAS, STD
@@ -67,6 +70,16 @@ def _dense(choice: str, along: str, values: list[float]) -> list[float]:
         stops = [stop for stop in every if stop > values[-1]]
         return settings.between(choice, along, [*values, *stops], settings.SWEPT)
     return []
+
+
+def with_all_digits(results: Results) -> Results:
+    """Return results with all digits of theory, of which charts have fewer for inputs of many variances."""
+    from theory.solutions import solve_each
+
+    laws = points(getattr(results.scenario, "inputs", ()))
+    if results.theory is None or not any(law.structured for law in laws):
+        return results
+    return replace(results, theory=solve_each(results.scenario))
 
 
 def _solved(scenario: AbstractScenario) -> xr.Dataset:
