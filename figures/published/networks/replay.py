@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from figures.published import best_control
 
 AXES = ("protocol",)  # of the sweep, that this figure shows
+NEEDS = ("protocol",)
 CAPTION = (
     r"Errors on two tasks of a network that learns the first up to the switch, then the second with some examples of "
     r"the first. Their fraction is constant, or the one with the smallest mean error of both tasks at the last "
