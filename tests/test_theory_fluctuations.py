@@ -310,9 +310,9 @@ def test_all_values_of_the_figure_of_fluctuations_are_judged():
 def test_n_is_an_axis_whose_cells_share_one_integration(monkeypatch):
     solved, original = [], trajectories._solve_cells
 
-    def counted(cells, times, corrected):
+    def counted(cells, *others):
         solved.append(len(cells))
-        return original(cells, times, corrected)
+        return original(cells, *others)
 
     monkeypatch.setattr(trajectories, "_solve_cells", counted)
     scenario = Scenario(rule="hebb", N=[10, 1000], t=[1], corrections=True)

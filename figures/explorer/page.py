@@ -93,6 +93,7 @@ class Page:
         self.source: Any = None
         self.sent = False  # whether the browser knows the controls of the source
         self.whole: Any = None
+        self.watched: list[Any] = []
         if stored is not None:
             self._use(Stored(stored, self._shown))
         else:
@@ -118,7 +119,7 @@ class Page:
             sx=UNTITLED,
         )
         self.charts.dark = self.whole.dark_theme
-        self.whole.param.watch(lambda event: self.charts.darken(event.new), "dark_theme")
+        self.watched = [self.whole.param.watch(lambda event: self.charts.darken(event.new), "dark_theme")]
         with edit_readonly(self.whole):  # else Panel walks through all models of the page twice a step: 20 ms
             self.whole.busy = False
         return self.whole
@@ -169,6 +170,8 @@ class Page:
         if self.whole is not None:
             for part in self.whole.select():
                 part._models, part._documents, part._model_parents = {}, {}, {}  # the last since Panel 1.10
+            for watcher in self.watched:  # the frame would keep the page
+                self.whole.param.unwatch(watcher)
             self.whole.param.update(main=[], sidebar=[], header=[], **({} if self.inline else {"contextbar": []}))
 
     @staticmethod
