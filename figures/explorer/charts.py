@@ -139,7 +139,8 @@ class Charts:
         if self.variables.options != options or self.wanted:
             shown = series.of_interest(picture.results) or self.drawn
             errors = [name for name in series.with_values(picture.results) if name.startswith("eps")]
-            first = [*dict.fromkeys([*errors[:1], *shown])]  # the error, too, if theory has one value of it
+            every = dict.fromkeys([*errors[:1], *shown])  # the error, too, if theory has one value of it
+            first = sorted(every, key=lambda name: not name.startswith("eps"))
             wanted = [name for name in self.wanted if name in self.drawn]
             self.wanted = ()
             with pn.param.param.discard_events(self.variables):
