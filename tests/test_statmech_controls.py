@@ -167,3 +167,18 @@ def test_replay_at_its_best_share_rehearses_late_and_gains_over_the_best_constan
     assert solution.gain.item() * error == pytest.approx(1.6274710e-3, rel=1e-6)
     assert 1.3441512e-3 < error < 1.6e-3  # of 20 segments, and of a constant
     np.testing.assert_allclose(solution.eps_g_of_search, error, rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.quick
+def test_the_best_constant_and_the_gain_are_those_of_the_exact_equations():
+    """Steps of a fixed size would state 15.6 for the constant under drift, and an optimum that diverges."""
+    given = {"rule": "perceptron", "drift": 0.05, "start": {"R": 0.1, "length": 1.0}, "t": [5]}
+    solution = theory.solve(Scenario(**given, eta={"optimal": {"segments": 4}}))
+    best = solution.best_constant.item()
+    constants = theory.solve(Scenario(**given, eta=[0.9 * best, best, 1.1 * best])).eps_g.values.ravel()
+    assert constants[1] < min(constants[0], constants[2])
+    assert solution.gain.item() == pytest.approx(constants[1] / solution.eps_g.item(), rel=1e-6)
+    lost = theory.solve(Scenario(rule="adatron_textbook", t=[5], eta={"optimal": {"segments": 3}}))
+    assert lost.gain.item() == 1.0  # the search finds no control: the best constant is taken
+    assert lost.eps_g.item() < 0.2

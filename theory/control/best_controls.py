@@ -12,15 +12,20 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from statmech.controls import Control, Optimal, Segments
+from statmech.errors import DivergedError, SolverError
+from statmech.order_parameters import angle_from_versine
 from statmech.scenarios.controlled_keys import SEARCHES
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from statmech.scenarios.online import OnlineCell
 from theory.control.best_rates import best_rates, length_power
 from theory.control.gradients import value_and_gradient
-from theory.control.optimum import HIGHEST, LOWEST, best_constant, minimum
+from theory.control.optimum import CONSTANTS, HIGHEST, LOWEST, minimum
 from theory.control.systems import problem_of
+from theory.networks import equations, tasks
+from theory.online import trajectories
 
 C = TypeVar("C")
 FIRST, RATIO, POINTS = 1e-3, 2.0, 8  # of smooth controls: the first segment, how segments grow, and values on each
@@ -53,6 +58,14 @@ class Best(NamedTuple):
         }
 
 
+class Found(NamedTuple):
+    """A control, the norm of the projected gradient there, and the error that each search reached."""
+
+    control: Control
+    gradient: float
+    searches: list[float]
+
+
 def with_best(cells: Sequence[C], last: float) -> list[tuple[C, Best | None]]:
     """Each cell with its best control up to the last time, and what is known of it; others as they are."""
     return [_with_best(cell, last) for cell in cells]
@@ -80,20 +93,88 @@ def _remembered(cell: Any, wish: Optimal, last: float) -> Best:
 
 
 def _found(cell: Any, wish: Optimal, last: float) -> Best:
-    if isinstance(cell, OnlineCell) and (closed := _in_closed_form(cell, wish, last)):
-        return closed
-    share = isinstance(cell, NetworkTaskCell) and cell.wants_share
-    begin = cell.switch or 0.0 if share else 0.0
-    problem = problem_of(cell, Segments(_edges(cell, wish, begin, last)))
-    optimum = minimum(problem, (0.0, 1.0) if share else (LOWEST, wish.at_most or HIGHEST))
+    bounds = (0.0, 1.0) if _of_share(cell) else (LOWEST, wish.at_most or HIGHEST)
+    constant, constant_error = _best_constant(cell, bounds, last)
+    closed = _in_closed_form(cell, wish, last) if isinstance(cell, OnlineCell) else None
+    control, gradient, searches = closed or _searched(cell, wish, bounds, last)
+    error = error_of(_with(cell, control), last)
+    if not error <= constant_error:  # steps of a fixed size err where rates are large
+        control = Control(control.segments, (constant,) * control.segments.size, wish)
+        control = _after_switch(cell, control)
+        error = constant_error
     reached = np.full(SEARCHES, np.nan)
-    reached[: len(optimum.searches)] = np.exp([one.cost for one in optimum.searches])
-    edges, values = problem.segments.edges, optimum.values.tolist()
-    if begin > 0:
-        edges, values = (0.0, *edges), [1.0, *values]
+    reached[: len(searches)] = searches
+    return Best(control, constant, constant_error / error, gradient, reached)
+
+
+def _of_share(cell: Any) -> bool:
+    """True if the fraction of the first task is wanted, not the learning rate."""
+    return isinstance(cell, NetworkTaskCell) and cell.wants_share
+
+
+def _with(cell: Any, control: Control | float) -> Any:
+    """The cell with a control, or a constant, in the place of what is wanted."""
+    if _of_share(cell):
+        if not isinstance(control, Control):
+            control = _after_switch(cell, Control(Segments((0.0, np.inf)), (control,)))
+        return replace(cell, protocol=replace(cell.protocol, share=control))
+    given = {name: of for name, of in cell.controls if not isinstance(of, Optimal)}
+    if isinstance(control, Control):
+        return replace(cell, controls=(*given.items(), ("eta", control)))
+    if isinstance(cell, OnlineCell):
+        return replace(cell, rule=replace(cell.rule, eta=control), controls=tuple(given.items()))
+    return replace(cell, eta=control, controls=tuple(given.items()))
+
+
+def _after_switch(cell: Any, control: Control) -> Control:
+    """A control of the fraction of the first task that is 1 up to the switch, if there is one."""
+    if not _of_share(cell) or not cell.switch:
+        return control
+    edges = [edge for edge in control.segments.edges if edge > cell.switch]
+    values = control.values[-len(edges) :]
+    return Control(Segments((0.0, cell.switch, *edges)), (1.0, *values), control.wish)
+
+
+def error_of(cell: Any, last: float) -> float:
+    """The generalization error at the last time, the mean over tasks; infinite if the student diverges."""
+    try:
+        if isinstance(cell, OnlineCell):
+            [students] = trajectories.solve_cells([cell], [last])
+            return float(angle_from_versine(students.y[-1, 0])) / np.pi
+        if isinstance(cell, NetworkTaskCell):
+            [units] = tasks.solve_cells([cell], [last])
+            return float(np.mean(tasks.errors_of(cell, units)[-1]))
+        [units] = equations.solve_cells([cell], [last])
+        return float(equations.error_of(cell, units)[-1])
+    except (SolverError, DivergedError):
+        return np.inf
+
+
+def _best_constant(cell: Any, bounds: tuple[float, float], last: float) -> tuple[float, float]:
+    """The best constant between bounds, and its error: the best of a grid, refined; the grid is geometric above 0."""
+    geometric = bounds[0] > 0
+    grid = np.log(np.geomspace(*bounds, CONSTANTS)) if geometric else np.linspace(*bounds, CONSTANTS)
+
+    def error(place: float) -> float:
+        return error_of(_with(cell, float(np.exp(place) if geometric else place)), last)
+
+    errors = [error(place) for place in grid]
+    best = int(np.argmin(errors))
+    around = grid[max(best - 1, 0)], grid[min(best + 1, CONSTANTS - 1)]
+    refined = minimize_scalar(error, bounds=around, method="bounded", options={"xatol": 1e-7})
+    place, found = (refined.x, refined.fun) if refined.fun <= errors[best] else (grid[best], errors[best])
+    return float(np.exp(place) if geometric else place), float(found)
+
+
+def _searched(cell: Any, wish: Optimal, bounds: tuple[float, float], last: float) -> Found:
+    """The control that the gradient finds."""
+    begin = float(cell.switch or 0.0) if _of_share(cell) else 0.0
+    problem = problem_of(cell, Segments(_edges(cell, wish, begin, last)))
+    optimum = minimum(problem, bounds)
     # the last value holds on, so that a step at the last time has one
-    control = Control(Segments((*edges[:-1], np.inf)), tuple(values), wish)
-    return Best(control, optimum.constant, optimum.gain, optimum.minima[0].projected_gradient, reached)
+    segments = Segments((*problem.segments.edges[:-1], np.inf))
+    control = _after_switch(cell, Control(segments, tuple(optimum.values.tolist()), wish))
+    return Found(control, optimum.minima[0].projected_gradient, [float(np.exp(one.cost)) for one in optimum.searches])
 
 
 def _edges(cell: Any, wish: Optimal, begin: float, last: float) -> tuple[float, ...]:
@@ -104,10 +185,10 @@ def _edges(cell: Any, wish: Optimal, begin: float, last: float) -> tuple[float, 
     return tuple(sorted([*map(float, distant), *jumps]))
 
 
-def _in_closed_form(cell: OnlineCell, wish: Optimal, last: float) -> Best | None:
+def _in_closed_form(cell: OnlineCell, wish: Optimal, last: float) -> Found | None:
     """The best rate at every time of students who start alike, or None where it has no closed form."""
     power, R = length_power(cell.rule), float(cell.order_parameters.R[0])
-    if power is None or cell.drift > 0 or len(cell.controls) > 1 or (power == 1 and R == 0) or not -1 < R < 1 or R < 0:
+    if power is None or cell.drift > 0 or len(cell.controls) > 1 or (power == 1 and R == 0) or not 0 <= R < 1:
         return None
     halvings = max(1, int(np.ceil(np.log(last / FIRST) / np.log(RATIO))))
     segments = Segments((0.0, *(last / RATIO ** np.arange(halvings, -1.0, -1.0)).tolist()), POINTS)
@@ -121,8 +202,5 @@ def _in_closed_form(cell: OnlineCell, wish: Optimal, last: float) -> Best | None
     problem = problem_of(replace(cell, controls=()), segments)
     problem = problem._replace(step=(segments.edges[-1] - segments.edges[-2]) / STEPS)
     cost, gradient = value_and_gradient(problem, values)
-    constant, constant_cost = best_constant(problem, (LOWEST, wish.at_most or HIGHEST), cost - CLOSE)
-    reached = np.full(SEARCHES, np.nan)
-    reached[0] = np.exp(cost)
     control = Control(segments, tuple(values.tolist()), wish)
-    return Best(control, constant, float(np.exp(constant_cost - cost)), float(np.linalg.norm(gradient)), reached)
+    return Found(control, float(np.linalg.norm(gradient)), [float(np.exp(cost))])

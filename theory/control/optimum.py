@@ -100,18 +100,13 @@ def minimum(problem: Problem, bounds: tuple[float, float] = (LOWEST, HIGHEST)) -
     return Optimum(problem.segments, _different(finite), found, constant, constant_cost, bounds)
 
 
-def best_constant(
-    problem: Problem, bounds: tuple[float, float] = (LOWEST, HIGHEST), at_least: float = -np.inf
-) -> tuple[float, float]:
-    """The best constant control and its cost: the best of a grid, refined; the grid is geometric above 0.
-
-    No control has a cost below `at_least`: one that seems to is large, and its steps too long.
-    """
+def best_constant(problem: Problem, bounds: tuple[float, float] = (LOWEST, HIGHEST)) -> tuple[float, float]:
+    """The best constant control and its cost: the best of a grid, refined; the grid is geometric above 0."""
     ones, spaced = np.ones(problem.segments.size), np.geomspace if bounds[0] > 0 else np.linspace
 
     def cost(constant: np.ndarray) -> tuple[float, np.ndarray]:
         found, gradient = _finite(problem, constant * ones)
-        return (found, gradient.sum(keepdims=True)) if found >= at_least else (np.inf, np.zeros(1))
+        return found, gradient.sum(keepdims=True)
 
     grid = spaced(*bounds, CONSTANTS)
     best = int(np.argmin([cost(one[None])[0] for one in grid]))

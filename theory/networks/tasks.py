@@ -25,6 +25,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from statmech.networks.lattice_averages import averages_of
+from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
@@ -142,6 +144,14 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     return one_task.side_by_side(
         list(map(_identity, cells)), program, lambda program: one_task.lanes_of(program[0].network), together
     )
+
+
+def errors_of(cell: NetworkTaskCell, units: Units) -> np.ndarray:
+    """The generalization errors (T, tasks) of a cell from its units R (T, K, M), Q (T, K, K) and v (T, heads, K)."""
+    R, Q, v = units
+    heads, averages = np.broadcast_to(v, (len(v), cell.tasks, cell.K)), averages_of(cell.activation)
+    errors = [generalization_error(averages, cell.T, w, R, Q, heads[:, task]) for task, w in enumerate(cell.w)]
+    return np.maximum(np.stack(errors, axis=-1), 0.0)
 
 
 def equations_of(cell: NetworkTaskCell) -> TaskEquations:

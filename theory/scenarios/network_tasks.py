@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from statmech.networks.lattice_averages import averages_of
-from statmech.networks.network_error import generalization_error
 from statmech.networks.specialisation import specialisation
 from statmech.scenarios.network_matrices import Units
 from statmech.scenarios.network_tasks import NetworkTaskCell, NetworkTasks
 from theory.control.at_optimum import at_optimum
-from theory.networks.tasks import solve_cells
+from theory.networks.tasks import errors_of, solve_cells
 from theory.scenarios.network import SOURCE as SOURCE
 from theory.scenarios.network import attributes as attributes
 
@@ -27,11 +25,9 @@ def _described(cell: NetworkTaskCell, units: Units) -> dict[str, np.ndarray]:
     """The variables of one cell from R (T, K, M), Q (T, K, K) and the heads v (T, heads, K)."""
     R, Q, v = units
     T, own = cell.T, cell.own
-    heads, averages = np.broadcast_to(v, (len(v), cell.tasks, cell.K)), averages_of(cell.activation)
-    errors = [generalization_error(averages, T, w, R, Q, heads[:, task]) for task, w in enumerate(cell.w)]
     parts = [slice(task * own, (task + 1) * own) for task in range(cell.tasks)]
     return {
-        "eps_g": np.maximum(np.stack(errors, axis=-1), 0.0),
+        "eps_g": errors_of(cell, units),
         "R": R,
         "Q": Q,
         "v": v if cell.heads > 1 else v[:, 0],
