@@ -19,14 +19,13 @@ side (`theory.numerics.dormand_prince`), each a lane of the last axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.errors import SolverError
 from statmech.networks.lattice_averages import averages_of, spacing_for
 from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
@@ -38,14 +37,13 @@ from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.averages import TERMS, Fields, errors, responses, slopes, squares
 from theory.numerics.dormand_prince import integrate
+from theory.numerics.lanes import check_complete, side_by_side
 from theory.numerics.pieces import in_pieces
 
 RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
 RATES = "eta", "eta_v", "noise", "decay"
 MAX_STEPS, MAX_STEPS_LESS = 2_000_000, 20_000
 LANES = 128  # parameter combinations that are integrated side by side
-P = TypeVar("P", bound=Hashable)  # a program
-S = TypeVar("S")  # the solution of a cell
 
 
 @dataclass(frozen=True)
@@ -202,46 +200,6 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
 
     with double_precision():
         return side_by_side(list(map(identity_of, cells)), program, lambda program: lanes_of(program[0]), together)
-
-
-def side_by_side(
-    identities: Sequence[Any],
-    program: Callable[[int], P],
-    lanes: Callable[[P], int],
-    solve: Callable[[P, list[int]], list[S]],
-) -> list[S]:
-    """Solutions of cells: one for all of the same identity, and those of one program in lanes of the same call.
-
-    Parameters
-    ----------
-    identities
-        All that the equations of each cell and their start depend on.
-    program
-        The program of the cell at an index.
-    lanes
-        The number of cells that a program integrates side by side.
-    solve
-        The solutions of the cells at some indices, all of one program.
-    """
-    first: dict[Any, int] = {}
-    for at, identity in enumerate(identities):
-        first.setdefault(identity, at)
-    groups: dict[P, list[int]] = {}
-    for at in first.values():
-        groups.setdefault(program(at), []).append(at)
-    solved: dict[int, S] = {}
-    for one, members in groups.items():
-        size = lanes(one)
-        for some in (members[start : start + size] for start in range(0, len(members), size)):
-            solved |= dict(zip(some, solve(one, some), strict=True))
-    return [solved[first[identity]] for identity in identities]
-
-
-def check_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:
-    """Raise `SolverError` for the first cell whose rows are not finite, or end before the last time."""
-    for cell, own, done in zip(cells, rows, completed, strict=False):
-        if not (done and np.isfinite(own).all()):
-            raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {last:g}")
 
 
 def error_of(cell: NetworkCell, units: Units, T: Array | None = None) -> np.ndarray:

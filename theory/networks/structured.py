@@ -47,15 +47,14 @@ from theory.networks.equations import (
     RTOL_LESS,
     Equations,
     Setting,
-    check_complete,
     equations_of,
     fields_of,
     identity_of,
     lanes_of,
     setting_of,
-    side_by_side,
 )
 from theory.numerics.dormand_prince import integrate, padded
+from theory.numerics.lanes import check_complete, side_by_side
 
 
 class Directions(NamedTuple):

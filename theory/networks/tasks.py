@@ -36,6 +36,7 @@ from statmech.scenarios.network_tasks import NetworkTaskCell
 from theory.networks import equations as one_task
 from theory.networks.equations import ATOL, MAX_STEPS, MAX_STEPS_LESS, RTOL, RTOL_LESS, Equations, Rates, Setting
 from theory.numerics.dormand_prince import integrate
+from theory.numerics.lanes import check_complete, side_by_side
 from theory.numerics.pieces import in_pieces
 
 
@@ -141,7 +142,7 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     def together(program: tuple[TaskEquations, Any], some: list[int]) -> list[Units]:
         return _solve_together(program[0], [cells[at] for at in some], t)
 
-    return one_task.side_by_side(
+    return side_by_side(
         list(map(_identity, cells)), program, lambda program: one_task.lanes_of(program[0].network), together
     )
 
@@ -174,5 +175,5 @@ def _solve_together(equations: TaskEquations, cells: Sequence[NetworkTaskCell], 
     filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
     rows, completed = solve_tasks(equations, filled, times)
     found = [rows[..., at] for at in range(len(cells))]
-    one_task.check_complete(cells, found, completed, times[-1])
+    check_complete(cells, found, completed, times[-1])
     return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, own.T))) for own in found]

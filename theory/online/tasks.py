@@ -37,8 +37,8 @@ from statmech.runtime.forks import check_fork
 from statmech.runtime.programs import filled_up, quickly_compiled
 from statmech.scenarios.online_tasks import OnlineTaskCell
 from statmech.schedules import Changes
-from theory.networks.equations import check_complete, side_by_side
 from theory.numerics.dormand_prince import integrate
+from theory.numerics.lanes import check_complete, side_by_side
 from theory.numerics.pieces import in_pieces
 from theory.online.averages import averages
 from theory.online.equations import ATOL, ATOL_Y, LONGEST
