@@ -8,7 +8,6 @@ whether the label is flipped: the first fraction :math:`p_f` of each part is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +16,7 @@ from simulate.kernels import perceptrons
 from simulate.kernels.courses import Course
 from simulate.kernels.drawn_tasks import chosen, drawn_tasks, for_engine
 from simulate.kernels.learner import Task, combined, stacked
-from simulate.kernels.perceptrons import Perceptrons
+from simulate.kernels.perceptrons import OfUniforms
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.scenarios.network_matrices import rows_of
@@ -25,18 +24,10 @@ from statmech.scenarios.online_tasks import OnlineTaskCell
 
 
 @dataclass(frozen=True)
-class TaskPerceptrons(Perceptrons):
+class TaskPerceptrons(OfUniforms):
     """A student of several teachers, whose `rows` (tasks, tasks) are B/sqrt N in an orthonormal basis."""
 
     rows: Array = 1.0
-
-    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
-        """Return the uniforms that draw tasks and flips."""
-        return uniforms
-
-    def examples(self, noise: Array, active: Array) -> tuple[Array, Array]:
-        """Whether there is a step, and its uniform."""
-        return active, noise
 
     def teachers(self, basis: Array) -> Array:
         """The teachers of all tasks."""

@@ -79,16 +79,21 @@ class Perceptrons(Learner):
 
 
 @dataclass(frozen=True)
-class OfChangingLabels(Perceptrons):
-    """Students of one rule, whose labels are flipped with a probability that changes with time."""
+class OfUniforms(Perceptrons):
+    """Students of one rule, whose labels are decided at each step, by one uniform."""
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
-        """The uniforms that decide on flips."""
+        """The uniforms that decide on labels."""
         return uniforms
 
     def examples(self, noise: Array, active: Array) -> Any:
         """Whether there is a step, and its uniform."""
-        return active.reshape(-1, *[1] * (noise.ndim - 1)), noise
+        return active, noise
+
+
+@dataclass(frozen=True)
+class OfChangingLabels(OfUniforms):
+    """Students of one rule, whose labels are flipped with a probability that changes with time."""
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: Any, now: Course | None

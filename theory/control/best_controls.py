@@ -72,15 +72,13 @@ def with_best(cells: Sequence[C], last: float) -> list[tuple[C, Best | None]]:
 
 
 def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
-    if isinstance(cell, NetworkTaskCell) and cell.wants_share:
-        best = _remembered(cell, cell.protocol.wish, last)  # type: ignore[attr-defined]
-        return replace(cell, protocol=replace(cell.protocol, share=best.control)), best  # type: ignore[call-arg]
-    wanted = [(name, wish) for name, wish in cell.controls if isinstance(wish, Optimal)]
-    if not wanted:
+    wishes = [wish for _, wish in cell.controls if isinstance(wish, Optimal)]
+    wishes += [cell.protocol.wish] if _of_share(cell) else []
+    if not wishes:
         return cell, None
-    [(name, wish)] = wanted
+    [wish] = wishes
     best = _remembered(cell, wish, last)
-    return replace(cell, controls=tuple({**dict(cell.controls), name: best.control}.items())), best
+    return _with(cell, best.control), best
 
 
 def _remembered(cell: Any, wish: Optimal, last: float) -> Best:
@@ -118,12 +116,12 @@ def _with(cell: Any, control: Control | float) -> Any:
         if not isinstance(control, Control):
             control = _after_switch(cell, Control(Segments((0.0, np.inf)), (control,)))
         return replace(cell, protocol=replace(cell.protocol, share=control))
-    given = {name: of for name, of in cell.controls if not isinstance(of, Optimal)}
     if isinstance(control, Control):
-        return replace(cell, controls=(*given.items(), ("eta", control)))
+        return replace(cell, controls=tuple({**dict(cell.controls), "eta": control}.items()))
+    given = tuple((name, of) for name, of in cell.controls if not isinstance(of, Optimal))
     if isinstance(cell, OnlineCell):
-        return replace(cell, rule=replace(cell.rule, eta=control), controls=tuple(given.items()))
-    return replace(cell, eta=control, controls=tuple(given.items()))
+        return replace(cell, rule=replace(cell.rule, eta=control), controls=given)
+    return replace(cell, eta=control, controls=given)
 
 
 def _after_switch(cell: Any, control: Control) -> Control:

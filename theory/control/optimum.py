@@ -40,15 +40,12 @@ class Minimum(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """The best control found, the best constant and its cost, all minima, the lowest first, and what each search
-    reached."""
+    """All minima, the lowest first, what each search reached, and the best constant with its cost."""
 
-    segments: Segments
     minima: list[Minimum]
     searches: list[Minimum]
     constant: float
     constant_cost: float
-    bounds: tuple[float, float]
 
     @property
     def values(self) -> np.ndarray:
@@ -59,16 +56,6 @@ class Optimum(NamedTuple):
     def cost(self) -> float:
         r"""Its cost, :math:`\log\epsilon_g`."""
         return self.minima[0].cost
-
-    @property
-    def gain(self) -> float:
-        r""":math:`\epsilon_g` of the best constant over that of the best control."""
-        return float(np.exp(self.constant_cost - self.cost))
-
-    @property
-    def at_bounds(self) -> int:
-        """The number of values that lie at a bound."""
-        return int(np.sum(np.isin(self.values, self.bounds)))
 
 
 def minimum(problem: Problem, bounds: tuple[float, float] = (LOWEST, HIGHEST)) -> Optimum:
@@ -97,7 +84,7 @@ def minimum(problem: Problem, bounds: tuple[float, float] = (LOWEST, HIGHEST)) -
         found.append(_descended(problem, begun, values, bounds))
     if not (finite := [one for one in found if np.isfinite(one.cost)]):
         raise SolverError("no learning rate was found under which the equations stay finite")
-    return Optimum(problem.segments, _different(finite), found, constant, constant_cost, bounds)
+    return Optimum(_different(finite), found, constant, constant_cost)
 
 
 def best_constant(problem: Problem, bounds: tuple[float, float] = (LOWEST, HIGHEST)) -> tuple[float, float]:
