@@ -328,19 +328,27 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
     ...     [file.name for file in save(Figure(), Path(folder) / "empty")]
     ['empty.png', 'empty.svg', 'empty.pdf']
     """
-    return files.write_beside(stem, {suffix: _content(figure, suffix) for suffix in formats})
+    with mpl.rc_context(settings_of(figure)), _laid_out(figure):
+        return files.write_beside(stem, {suffix: _content(figure, suffix) for suffix in formats})
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """Lay a figure out once for all its files: a second layout, which begins from the first, moves its panels."""
+    engine = figure.get_layout_engine()
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
 
 
 def _content(figure: Figure, suffix: str) -> bytes:
     # a date in a file makes two equal figures differ
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-    # the layout of a file does not begin from that of the file before, which moves its last bits
-    for ax in figure.axes:
-        if spec := ax.get_subplotspec():
-            ax.set_subplotspec(spec)
     file = io.BytesIO()
-    with mpl.rc_context(settings_of(figure)):
-        figure.savefig(file, format=suffix, metadata=metadata)
+    figure.savefig(file, format=suffix, metadata=metadata)
     return file.getvalue()
 
 
