@@ -47,6 +47,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "noise_floor": "the noise floor: stationary eps_g against the number of student units",
         "forgetting": "growth of a first task's error after the switch to a second one, against their overlap",
         "replay": "errors on two tasks against t, for several fractions of replay and the best, and that",
+        "optimal_protocol": "errors on two tasks against t at the best learning rate and replay together, and these",
         "committee": "students of erf and ReLU units that learn the labels of a committee, against t",
     },
     "loss": {

@@ -9,7 +9,8 @@ or a constant for p = 1. Constants on many segments can jump, and approach a smo
 one segment with many points converges geometrically to a smooth one. Edges belong where the problem itself jumps.
 
 In a config a key that may change with time is a number, `{at: [0, 50], is: [1, 0.1]}`, or `optimal`: the function of
-time with the lowest generalization error at the last time (`theory.control`).
+time with the lowest generalization error at the last time, or another objective (`statmech.optima`,
+`theory.control`).
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ import numpy as np
 
 from statmech.errors import quoted
 from statmech.numerics.gaussian import Array, namespace
-
-SEGMENTS, MOST_SEGMENTS = 20, 500  # of an optimum, unless its section says so; and at most
-OPTIMAL = "optimal"
+from statmech.optima import OPTIMAL, SEGMENTS, Optimal, optimal_from, written_optimal
 
 
 class Polynomials(NamedTuple):
@@ -76,19 +75,6 @@ class Segments:
         """The times of the values (size,): the middle of a segment for a constant."""
         start, width = np.asarray(self.edges[:-1]), np.diff(self.edges)
         return (start[:, None] + width[:, None] * nodes(self.points)).reshape(-1)
-
-
-@dataclass(frozen=True)
-class Optimal:
-    """The wish for the best control, in a number of equal segments, and up to a bound."""
-
-    segments: int = SEGMENTS
-    at_most: float | None = None
-
-    def __str__(self) -> str:
-        """Its name on the axis of a dataset."""
-        further = f" in {self.segments} segments" if self.segments != SEGMENTS else ""
-        return OPTIMAL + further + (f" up to {self.at_most:g}" if self.at_most is not None else "")
 
 
 @dataclass(frozen=True)
@@ -189,8 +175,8 @@ def edges_of(controls: Iterable[Control | Optimal]) -> tuple[float, ...]:
 def control_from(given: Any, number: Callable[[Any], float] = float) -> Control | Optimal:
     """A control from its form in a config; `number` reads one of its values.
 
-    >>> control_from({"optimal": {"segments": 40}})
-    Optimal(segments=40, at_most=None)
+    >>> str(control_from({"optimal": {"segments": 40}}))
+    'optimal in 40 segments'
     """
     if isinstance(given, Control | Optimal):
         return given
@@ -199,7 +185,7 @@ def control_from(given: Any, number: Callable[[Any], float] = float) -> Control 
     if isinstance(given, dict) and set(given) == {"at", "is"}:
         return _steps(given["at"], given["is"], number)
     if isinstance(given, dict) and [*given] == [OPTIMAL]:
-        return _optimal(given[OPTIMAL], number)
+        return optimal_from(given[OPTIMAL], number)
     raise ValueError(
         f"a function of time is {{at: [0, ...], is: [...]}}, optimal or {{optimal: {{segments: {SEGMENTS}}}}}, "
         f"not {quoted(given)}"
@@ -222,16 +208,6 @@ def _time(given: Any) -> float:
     return float(given)
 
 
-def _optimal(section: Any, number: Callable[[Any], float]) -> Optimal:
-    """An optimum from the section that describes it."""
-    if not isinstance(section, dict) or section.keys() - {"segments", "at_most"}:
-        raise ValueError(f"optimal has the keys segments and at_most, not {quoted(section)}")
-    segments, at_most = section.get("segments", SEGMENTS), section.get("at_most")
-    if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= MOST_SEGMENTS:
-        raise ValueError(f"segments is a whole number from 1 to {MOST_SEGMENTS}, not {quoted(segments)}")
-    return Optimal(segments, None if at_most is None else number(at_most))
-
-
 def written_control(value: Any) -> Any:
     """A key's value in the form of a config, also of one that is a number.
 
@@ -240,8 +216,4 @@ def written_control(value: Any) -> Any:
     """
     if isinstance(value, Control):
         return written_control(value.wish) if value.wish else {"at": [*value.edges], "is": [*value.values]}
-    if not isinstance(value, Optimal):
-        return value
-    further: dict[str, Any] = {"segments": value.segments} if value.segments != SEGMENTS else {}
-    further |= {"at_most": value.at_most} if value.at_most is not None else {}
-    return {OPTIMAL: further} if further else OPTIMAL
+    return written_optimal(value) if isinstance(value, Optimal) else value

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.controls import OPTIMAL, Control, Optimal, control_from, numbers_in, written_control
+from statmech.controls import Control, control_from, numbers_in, written_control
 from statmech.errors import not_known, quoted
 from statmech.numerics.gaussian import Array, namespace
+from statmech.optima import OPTIMAL, Optimal
 from statmech.parameters import shown
 
 TWO = 2  # tasks that one switch separates
@@ -144,6 +145,10 @@ class BestShare(Protocol):
     def problem(self, tasks: int, switch: float | None, last: float) -> str:
         if tasks != TWO:
             return _only_two(self, tasks)
+        if self.wish.points > 1:
+            return "the fraction of a task is constant on each segment: leave out points"
+        if self.wish.at_most is not None and not 0 < self.wish.at_most <= 1:
+            return f"the fraction of a task is at most 1, not {self.wish.at_most:g}: at_most must lie between 0 and 1"
         if switch is not None and not 0 < switch < last:
             return f"switch = {switch:g} must lie between 0 and the last time, t = {last:g}"
         return ""

@@ -7,7 +7,7 @@ import pytest
 
 import simulate
 import theory
-from statmech import Network, NetworkTasks, Scenario, ScenarioError
+from statmech import Network, NetworkTasks, OnlineTasks, Scenario, ScenarioError
 from statmech.controls import Control, Segments
 from theory.control.best_rates import best_rates
 
@@ -50,6 +50,43 @@ def test_runs_follow_them_at_any_size(engine):
     error = along.std("seed", ddof=1).item() / np.sqrt(runs.sizes["seed"])
     later = parts_of_hebb(4, STEPS | {"at": [0, 2.5, 3.5]})[0]
     assert abs(along.mean().item() - parts_of_hebb(4)[0]) < 4 * error < abs(later - parts_of_hebb(4)[0]) / 2
+
+
+def hebb_of_two(**given):
+    """Two tasks of overlap 0.5, the second from t = 2 on with a rehearsal of 0.3, then of 0.5."""
+    rest = {"tasks": 2, "overlap": 0.5, "switch": 2, "protocol": {"replay": {"at": [0, 3], "is": [0.3, 0.5]}}}
+    start = {"length": 1.0, "R": [0.2, 0.1]}
+    return OnlineTasks(**{"rule": "hebb", "t": [4], "start": start, "eta": STEPS, "flip": FLIPS} | rest | given)
+
+
+def parts_of_two(steps=STEPS, flips=FLIPS):
+    """The parts along both teachers at t = 4, and the squared length, of Hebb's sum."""
+    edges = np.array([0.0, 1, 2, 3, 4])
+    eta, flip, share = (
+        np.array(of["is"])[np.searchsorted(of["at"], edges[:-1], "right") - 1]
+        for of in (steps, flips, {"at": [0, 2, 3], "is": [1, 0.3, 0.5]})
+    )
+    drive = np.sqrt(2 / np.pi) * eta * (1 - 2 * flip)
+    grown = np.array([np.sum(drive * share), np.sum(drive * (1 - share))])
+    T, R = np.array([[1, 0.5], [0.5, 1]]), np.array([0.2, 0.1])
+    return R + T @ grown, 1 + 2 * R @ grown + grown @ T @ grown + np.sum(eta**2)
+
+
+def test_theory_of_two_tasks_follows_the_rate_the_labels_noise_and_the_rehearsal():
+    along, squared = parts_of_two()
+    solution = theory.solve(hebb_of_two())
+    np.testing.assert_allclose(solution.eps_g.values[-1], np.arccos(along / np.sqrt(squared)) / np.pi, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
+def test_runs_of_two_tasks_follow_them_at_any_size(engine):
+    """The mean parts along the teachers are exact at N = 20; labels wrong for one unit of time more are found."""
+    runs = simulate.run(hebb_of_two(N=20, seeds=4000, engine=engine))
+    along = (runs.R * runs.length).sel(t=4)
+    error = along.std("seed", ddof=1).values / np.sqrt(runs.sizes["seed"])
+    later = parts_of_two(flips={"at": [0, 2], "is": [0.3, 0.0]})[0]
+    assert np.all(np.abs(along.mean("seed").values - parts_of_two()[0]) < 4 * error)
+    assert np.all(np.abs(along.mean("seed").values - later) > 8 * error)
 
 
 def test_a_network_whose_noise_and_rate_change_has_the_errors_of_its_runs():
@@ -106,7 +143,13 @@ def test_what_cannot_be_is_refused_with_a_sentence(given, sentence):
     [
         ({"protocol": "optimal", "tasks": 3, "switch": None}, "optimal has two tasks, here 3"),
         ({"protocol": "optimal", "switch": 120}, "switch = 120 must lie between 0 and the last time"),
-        ({"protocol": "optimal", "eta": "optimal"}, "one key at a time can be optimal, here eta and protocol"),
+        (
+            {"protocol": "optimal", "eta": {"optimal": {"segments": 5}}},
+            "eta and protocol are optimal together for one objective and on the same segments only",
+        ),
+        ({"protocol": {"optimal": {"points": 3}}}, "the fraction of a task is constant on each segment"),
+        ({"eta": {"optimal": {"objective": {"last": [1, 2, 3]}}}}, "the objective has 3 weights for 2 tasks"),
+        ({"eta": {"optimal": {"objective": "first"}}}, "an objective is last, integral"),
         ({"protocol": {"replay": {"at": [0, 60], "is": [0, 1.5]}}}, "fraction of replay must lie between 0 and 1"),
         ({"protocol": {"replay": {"at": [0, 160], "is": [0, 0.5]}}}, "replay changes at 160, not before"),
         ({"noise": "optimal"}, "noise: has no optimum that is searched"),
@@ -158,6 +201,29 @@ def test_runs_at_the_best_learning_rate_err_as_theory_says_and_less_than_at_the_
 
 
 @pytest.mark.slow
+def test_runs_of_a_perceptron_of_two_tasks_follow_its_best_rate_and_rehearsal():
+    wish = {"optimal": {"segments": 4}}
+    start = {"R": [0.1, 0.05], "length": 1.0}
+    scenario = OnlineTasks(
+        rule="perceptron",
+        tasks=2,
+        overlap=0.3,
+        switch=5,
+        protocol=wish,
+        eta=wish,
+        start=start,
+        t=[5, 10],
+        N=2000,
+        seeds=64,
+    )
+    solution, runs = theory.solve(scenario), simulate.run(scenario).eps_g
+    z = (runs.mean("seed") - solution.eps_g) / (runs.std("seed", ddof=1) / 8)
+    assert np.all(np.abs(z) < 4.5)
+    assert solution.gain > 1.02
+    assert solution.objective.item() == pytest.approx(solution.eps_g.values[-1].mean(), rel=1e-9)
+
+
+@pytest.mark.slow
 def test_replay_at_its_best_share_rehearses_late_and_gains_over_the_best_constant():
     """The best constant and the error of five searches; the share is 0 at first, and what other integrators found."""
     scenario = NetworkTasks(**TASKS, t=[50, 100], protocol={"optimal": {"segments": 5}})
@@ -166,7 +232,7 @@ def test_replay_at_its_best_share_rehearses_late_and_gains_over_the_best_constan
     error = solution.eps_g.sel(t=100).mean().item()
     assert solution.gain.item() * error == pytest.approx(1.6274710e-3, rel=1e-6)
     assert 1.3441512e-3 < error < 1.6e-3  # of 20 segments, and of a constant
-    np.testing.assert_allclose(solution.eps_g_of_search, error, rtol=1e-5)
+    np.testing.assert_allclose(solution.objective_of_search, error, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -180,5 +246,5 @@ def test_the_best_constant_and_the_gain_are_those_of_the_exact_equations():
     assert constants[1] < min(constants[0], constants[2])
     assert solution.gain.item() == pytest.approx(constants[1] / solution.eps_g.item(), rel=1e-6)
     lost = theory.solve(Scenario(rule="adatron_textbook", t=[5], eta={"optimal": {"segments": 3}}))
-    assert lost.gain.item() == 1.0  # the search finds no control: the best constant is taken
+    assert 1.01 < lost.gain.item() < 1.1  # a search that began at 15.6 had lost it
     assert lost.eps_g.item() < 0.2

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 import theory
-from statmech import Network, NetworkTasks, Scenario
-from statmech.controls import Segments
+from statmech import Network, NetworkTasks, OnlineTasks, Scenario
+from statmech.controls import Control, Segments
+from statmech.optima import Optimal
+from theory.control import best_controls
+from theory.control.best_controls import with_best
 from theory.control.best_rates import best_rates
+from theory.control.errors import errors_of
 from theory.control.gradients import path, value_and_gradient
-from theory.control.optimum import minimum
+from theory.control.optimum import Bounds, minimum
 from theory.control.systems import problem_of
 
 # eps_g at t = 1, 5, 20, 100, integrated in R^2 by DOP853 at rtol 1e-12
@@ -39,6 +43,11 @@ def equal_segments(last, number):
     return Segments(tuple(np.linspace(0.0, last, number + 1)))
 
 
+def searched(problem, constant, low=1e-3, high=30.0):
+    size = problem.segments.size * problem.controls
+    return minimum(problem, Bounds(np.full(size, low), np.full(size, high)), np.atleast_1d(constant))
+
+
 @pytest.mark.parametrize(("rule", "R", "flip"), BEST)
 def test_best_rates_of_a_perceptron_give_the_errors_integrated_elsewhere(rule, R, flip):
     found = best_rates(student(rule, R, flip), np.array([1.0, 5.0, 20.0, 100.0])).theta / np.pi
@@ -65,11 +74,12 @@ def test_no_rate_of_a_rule_beats_the_bayes_rule_at_any_time():
 @pytest.mark.slow
 def test_the_gradient_finds_the_best_staircase_of_rates_of_a_perceptron():
     problem = problem_of(student(), equal_segments(20.0, 20))._replace(step=0.05)
-    found = minimum(problem)
+    [(_, best)] = with_best([student(eta="optimal")], 20.0)
+    found = searched(problem, best.constants["eta"])
     exact = best_rates(student(), np.array([20.0])).theta[0] / np.pi
     assert np.exp(found.cost) == pytest.approx(0.05508181, abs=2e-8)
-    assert found.constant == pytest.approx(0.319, abs=5e-4)
-    assert np.exp(found.constant_cost) == pytest.approx(0.07247007, abs=1e-7)
+    assert best.constants["eta"] == pytest.approx(0.319, abs=5e-4)
+    assert best.gain * best.objective == pytest.approx(0.07247007, abs=1e-7)
     assert exact < np.exp(found.cost) < 1.003 * exact
     assert found.minima[0].projected_gradient < 1e-6
 
@@ -81,19 +91,28 @@ def tasks(**given):
     return cell
 
 
+def perceptron(**given):
+    of_two = {"rule": "perceptron", "tasks": 2, "overlap": 0.5, "t": [4.0], "switch": 1.0, "flip": 0.1}
+    [cell] = OnlineTasks(**of_two | {"start": {"R": [0.2, 0.1], "length": 1.0}} | given).cells()
+    return cell
+
+
+BOTH = {key: {"optimal": {"objective": {"last": [1, 3]}}} for key in ["eta", "protocol"]}
 NOISE = {"at": [0, 1], "is": [0.1, 0.3]}
 PROBLEMS = {
     "rate of a perceptron": lambda: problem_of(student(flip=0.05), Segments((0.0, 1.0, 4.0), points=2)),
     "rate of a network": lambda: problem_of(network(M=1, K=1, noise=NOISE, t=[4.0]), Segments((0.0, 1.0, 4.0))),
     "rate of two tasks": lambda: problem_of(tasks(noise=0.1), Segments((0.0, 1.0, 4.0))),
     "share of replay": lambda: problem_of(tasks(protocol="optimal"), Segments((1.0, 2.0, 4.0))),
+    "rate and share, mean over time": lambda: problem_of(tasks(**BOTH), Segments((1.0, 2.0, 4.0))).over_time,
+    "rate and share of a perceptron, weighed tasks": lambda: problem_of(perceptron(**BOTH), Segments((1.0, 2.0, 4.0))),
 }
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in PROBLEMS])
 def test_gradients_agree_with_central_differences(name):
     problem = PROBLEMS[name]()
-    values = np.linspace(0.5, 0.8, problem.segments.size)
+    values = np.linspace(0.5, 0.8, problem.segments.size * problem.controls)
     gradient = value_and_gradient(problem, values)[1]
     differences = [_difference(lambda at: value_and_gradient(problem, at)[0], values, i) for i in range(values.size)]
     assert np.linalg.norm(gradient - differences) < 1e-7 * np.linalg.norm(gradient)
@@ -126,9 +145,9 @@ def test_the_derivative_by_a_switching_time_is_the_jump_of_the_hamiltonian():
 @pytest.mark.slow
 def test_the_best_rate_of_two_erf_units_is_the_optimum_found_elsewhere_from_every_start():
     problem = problem_of(network(), equal_segments(100.0, 20))
-    found = minimum(problem._replace(step=0.25), bounds=(1e-3, 10.0))  # the same optimum in half the time
+    found = searched(problem._replace(step=0.25), 1.717, high=10.0)  # the same optimum in half the time
     assert len(found.minima) == 1
-    cost, constant = (value_and_gradient(problem, it)[0] for it in (found.values, np.full(20, found.constant)))
+    cost, constant = (value_and_gradient(problem, it)[0] for it in (found.values, np.full(20, 1.7170563)))
     assert cost == pytest.approx(-10.1091976, abs=1e-7)
     assert np.exp(constant - cost) == pytest.approx(9.7924367e-5 / 4.0703456e-5, rel=1e-6)
     assert found.values[[0, 9, 19]] == pytest.approx([1.1052, 1.8134, 0.9017], abs=2e-4)
@@ -137,10 +156,61 @@ def test_the_best_rate_of_two_erf_units_is_the_optimum_found_elsewhere_from_ever
 @pytest.mark.slow
 def test_along_a_smooth_optimum_the_hamiltonian_is_constant_and_the_error_that_of_the_closed_form():
     problem = problem_of(student(), Segments((0.0, 20.0), points=9))._replace(step=0.05)
-    found = minimum(problem)
+    found = searched(problem, 0.319)
     exact = best_rates(student(), np.array([20.0])).theta[0] / np.pi
     assert exact < np.exp(found.cost) < 1.0002 * exact
     along = path(problem, found.values).hamiltonian
     tilted = path(problem, found.values * np.linspace(1.0, 0.5, 9)).hamiltonian
     assert np.ptp(along) < 0.03 * np.abs(along).max()  # of 9 points; 0.003 of 17
     assert np.ptp(tilted) > 0.1 * np.abs(tilted).max()
+
+
+def test_the_mean_error_over_time_of_a_perceptron_is_least_at_the_same_rate():
+    """What lowers the error fastest now is best for all later times, and so for their mean."""
+    given = {"rule": "perceptron", "start": {"R": 0.1, "length": 1.0}, "t": [1.0, 5.0]}
+    last, mean = (
+        theory.solve(Scenario(**given, eta={"optimal": {"objective": over}})) for over in ("last", "integral")
+    )
+    np.testing.assert_allclose(mean.control, last.control, rtol=1e-12)
+    x, weight = np.polynomial.legendre.leggauss(200)
+    error = best_rates(student(), 5 * ((x + 1) / 2) ** 2).theta / np.pi  # nodes lie close at t = 0
+    assert mean.objective.item() == pytest.approx(np.sum(weight * (x + 1) / 2 * error), rel=1e-6)
+    assert last.objective.item() == pytest.approx(last.eps_g.values[-1, 0], rel=1e-9)
+    assert mean.gain.item() > 1
+
+
+def test_where_a_search_errs_the_best_constant_is_taken(monkeypatch):
+    wish = Optimal(segments=2)
+    lost = best_controls.Found({"eta": Control(Segments((0.0, np.inf)), (20.0,), wish)}, 1.0, [0.4])
+    monkeypatch.setattr(best_controls, "_searched", lambda *_: lost)
+    [(cell, best)] = with_best([student(eta=wish, drift=0.01)], 3.0)
+    assert best.gain == 1.0
+    assert cell.changing.schedule.at(1.0) == best.constants["eta"] < 20
+
+
+@pytest.mark.slow
+def test_two_controls_together_find_less_error_than_each_alone():
+    """The error is that of the exact equations."""
+    wish = {"optimal": {"segments": 3}}
+    alone = [perceptron(eta=wish, protocol={"replay": 0.5}), perceptron(protocol=wish)]
+    both = perceptron(eta=wish, protocol=wish)
+    found = [with_best([cell], 4.0)[0] for cell in (*alone, both)]
+    errors = [best.objective for _, best in found]
+    assert errors[2] < 0.999 * min(errors[:2])
+    cell, best = found[2]
+    assert np.mean(errors_of([cell], np.array([4.0]))[0]) == pytest.approx(best.objective, rel=1e-9)
+    assert best.controls["share"].at(np.array([0.5])) == 1.0  # up to the switch
+    assert np.nanmin(best.reached) == pytest.approx(best.objective, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_a_smooth_rate_of_a_network_has_the_errors_of_its_fixed_steps_and_beats_a_staircase():
+    smooth, staircase = (
+        theory.solve(Network(network="erf", M=1, K=1, start={"Q": 0.25, "R": 0.1}, t=[2, 6], eta={"optimal": wish}))
+        for wish in ({"points": 5}, {"segments": 5})
+    )
+    assert smooth.eps_g.values[-1] < staircase.eps_g.values[-1]
+    [(cell, best)] = with_best([network(M=1, K=1, start={"Q": 0.25, "R": 0.1}, eta={"optimal": {"points": 5}})], 6.0)
+    problem = problem_of(cell, best.controls["eta"].segments)._replace(step=0.02)
+    cost = value_and_gradient(problem, np.array(best.controls["eta"].values))[0]
+    assert np.exp(cost) == pytest.approx(smooth.eps_g.values[-1], rel=1e-7)

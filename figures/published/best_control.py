@@ -1,8 +1,8 @@
-"""Errors along an axis on which one value may be a control at its optimum, beside the control itself."""
+"""Errors along an axis on which some values are controls at their optimum, beside the controls themselves."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
@@ -16,53 +16,48 @@ from statmech.errors import ConfigError
 
 
 def draw(
-    name: str, simulation: xr.Dataset, theory: xr.Dataset, axis: str, symbol: str, *, log: str = "", **stated: Any
+    name: str, simulation: xr.Dataset, theory: xr.Dataset, axis: str, symbols: Mapping[str, str], *, log: str = ""
 ) -> Figure:
-    """Draw a panel of the error, one for each task if there are several, and one of the control, if there is one.
+    """Draw a panel of the error, one for each task if there are several, and one for each control, if there are any.
 
     Parameters
     ----------
     name
         Of the figure, in messages.
     simulation, theory
-        Results along t and an axis on which one value may be the optimum.
-    axis, symbol
-        That axis, and the symbol of the control.
+        Results along t and an axis on which some values may be optima.
+    axis
+        That axis.
+    symbols
+        Of controls, by their names.
     log
-        Which axes are logarithmic; that of the control is so if "x" is.
-    stated
-        Passed to `panel`.
+        Which axes are logarithmic; that of a control is so if "x" is.
     """
-    best = _optimal(name, theory, axis)
+    if axis not in theory.dims or "t" not in theory.dims:
+        raise ConfigError(f"{name} needs axes of t and of {axis}")
+    controls = theory.controlled.values.tolist() if "control" in theory else []
     tasks = theory.sizes.get("task", 1)
-    figure, axes = page(3.0, 1, tasks + (best is not None), squeeze=False)
-    errors, last = axes.flat[:tasks], axes.flat[-1]
+    figure, axes = page(3.0, 1, tasks + len(controls), squeeze=False)
     results = along(simulation, theory, "t")
     split = "task" if tasks > 1 else ""
-    keys = panel(errors, results, "t", "eps_g", axis, split=split, log=log, dashes=True, **stated)
-    if best is not None:
-        _control(last, results.lines if results.lines is not None else theory, axis, best)
-        last.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=symbol)
-        logarithmic(last, log if "x" in log else "")
-        guide(last, y=float(theory.best_constant.isel({axis: best})), text="best\nconstant")
+    keys = panel(axes.flat[:tasks], results, "t", "eps_g", axis, split=split, log=log, dashes=True)
+    lines = results.lines if results.lines is not None else theory
+    for ax, control in zip(axes.flat[tasks:], controls, strict=True):
+        shown = _controls(ax, lines.sel(controlled=control), axis)
+        ax.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=symbols[control])
+        logarithmic(ax, log if "x" in log else "")
+        if len(shown) == 1:
+            best = theory.best_constant.sel(controlled=control).isel({axis: shown[0]})
+            guide(ax, y=float(best), text="best\nconstant")
     return finish(figure, results, keys)
 
 
-def _optimal(name: str, theory: xr.Dataset, axis: str) -> int | None:
-    """The position of the optimum on the axis; None if there is none."""
-    if axis not in theory.dims or "t" not in theory.dims:
-        raise ConfigError(f"{name} needs axes of t and of {axis}")
-    if "control" not in theory:
-        return None
-    known = np.isfinite(theory.best_constant.values.ravel())
-    if known.size != theory.sizes[axis] or known.sum() != 1:
-        raise ConfigError(f"{name} shows one optimum, on the axis {axis}")
-    return int(np.argmax(known))
-
-
-def _control(ax: Axes, lines: xr.Dataset, axis: str, best: int) -> None:
-    """The control, as steps where it is constant on segments."""
-    control = lines.control.isel({axis: best})
-    values = control.values.ravel()
-    stepped = np.unique(values).size < values.size / 2
-    ax.plot(control.t, values, color=look_of(best)["color"], drawstyle="steps-post" if stepped else "default")
+def _controls(ax: Axes, lines: xr.Dataset, axis: str) -> list[int]:
+    """Draw a control for each value on the axis that is an optimum, as steps where it is constant on segments; return
+    which these are."""
+    shown = [at for at in range(lines.sizes[axis]) if np.isfinite(lines.control.isel({axis: at})).all()]
+    for at in shown:
+        values = lines.control.isel({axis: at}).values.ravel()
+        stepped = np.unique(values).size < values.size / 2
+        ax.plot(lines.t, values, color=look_of(at)["color"], drawstyle="steps-post" if stepped else "default")
+    return shown

@@ -41,7 +41,8 @@ class TaskPerceptrons(OfUniforms):
         assert now.shares is not None
         (active, uniform), tasks = example, len(self.rows)
         drawn, begins = drawn_tasks(uniform, now.shares, tasks), jnp.cumsum(now.shares) - now.shares
-        flipped = chosen([uniform < begins[k] + self.flip * now.shares[k] for k in range(tasks)], drawn)
+        flip = self.flip if now.noise is None else now.noise
+        flipped = chosen([uniform < begins[k] + flip * now.shares[k] for k in range(tasks)], drawn)
         right = (jnp.where(flipped, -1.0, 1.0) * active).astype(h.dtype)
         return super().step(carry, chosen(jnp.split(y, tasks, axis=self.units), drawn), h, norm, right, now)
 

@@ -15,6 +15,7 @@ from math import perm
 
 import numpy as np
 
+ROUNDING = 1e-9  # of a cosine
 MOST = 24  # assignments that are enumerated, for all leading axes together
 
 
@@ -46,6 +47,30 @@ def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
         cosines = np.swapaxes(cosines, -1, -2)
     few, many = cosines.shape[-2:]
     return (_enumerated if perm(many, few) <= MOST else _assigned)(cosines)
+
+
+def on_plateau(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """True where students have not left the symmetric plateau: their specialisation lies closer to that of students who
+    all point to the mean of the teacher's units than to 1.
+
+    Parameters
+    ----------
+    T, R, Q
+        Those of `specialisation`.
+
+    Returns
+    -------
+    array (...) of bool
+        False for a teacher of one unit, or of equal units.
+
+    Examples
+    --------
+    >>> symmetric = np.full((2, 2), 0.5)
+    >>> bool(on_plateau(np.eye(2), symmetric, symmetric)), bool(on_plateau(np.eye(2), np.eye(2), np.eye(2)))
+    (True, False)
+    """
+    towards_mean = T.sum(-1) / np.sqrt(np.diagonal(T) * T.sum())
+    return np.asarray(specialisation(T, R, Q) < (1 + towards_mean.mean()) / 2 - ROUNDING)
 
 
 def _enumerated(cosines: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from statmech.networks.specialisation import on_plateau
 from statmech.results import comparison
 from statmech.results.results import Results, results_of
 
@@ -200,7 +201,7 @@ def _table_of_deviations(results: Results) -> Table:
     columns = _columns(_shown(every[0].cell, results), every[0].largest, converged)
     title = PREDICTED if predicted else DISTANCES
     reason = results.scenario.not_judged
-    notes = [] if reason else [*_notes(distance, every, converged), *_unsolved(results)]
+    notes = [] if reason else [*_notes(distance, every, converged), *_unsolved(results), *_held_on_plateau(results)]
     verdict = f"not judged: {reason}" if reason else _verdict(distance, _incomplete(converged))
     return _without_dashes(Table(title, columns, tuple(rows), tuple(notes), verdict))
 
@@ -262,6 +263,23 @@ def _unsolved(results: Results) -> Iterator[str]:
     number, of = comparison.unsolved(results)
     if number:
         yield f"{number} of {of} runs returned no solution and {'is' if number == 1 else 'are'} excluded."
+
+
+def _held_on_plateau(results: Results) -> Iterator[str]:
+    """Yield how many networks do not leave the plateau, however good their learning rate is."""
+    theory, scenario = results.theory, results.scenario
+    if theory is None or "control" not in theory or scenario.CHOICE != "network" or "task" in theory.dims:
+        return
+    last = theory.isel(t=-1)
+    cells = [cell for cell in scenario.cells() if cell.wishes and min(cell.K, cell.M) > 1]
+    held = 0
+    for cell in cells:
+        at = last[dict(zip(scenario.shape, cell.index, strict=True))]
+        R, Q = at.R.values[: cell.K, : cell.M], at.Q.values[: cell.K, : cell.K]
+        held += bool(on_plateau(cell.T, R, Q))
+    if held:
+        which = "the network does" if len(cells) == 1 else f"{held} of {len(cells)} networks do"
+        yield f"At its best learning rate {which} not leave the plateau before the last time."
 
 
 def _explanation(distance: xr.Dataset) -> Iterator[str]:

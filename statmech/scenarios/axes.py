@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, GetCoreSchemaHandler, Tag, TypeAdapter, WithJsonSchema
 from pydantic_core import CoreSchema
 
-from statmech.controls import OPTIMAL
 from statmech.errors import quoted
+from statmech.optima import OPTIMAL
 
 # what a key may be given as, for editors and type checkers
 Spaced = Mapping[str, Sequence[float]]

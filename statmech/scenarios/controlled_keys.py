@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import AfterValidator, Discriminator, PlainSerializer, Tag, TypeAdapter, ValidationError
 
-from statmech.controls import MOST_SEGMENTS, OPTIMAL, Control, Optimal, control_from, is_over_time, written_control
+from statmech.controls import Control, control_from, is_over_time, written_control
 from statmech.errors import Problem
+from statmech.optima import OPTIMAL, Optimal, schema_of_optimum
 from statmech.parameters import Key
 from statmech.scenarios.axes import OVER_TIME, ReadAs, axis_of, points
 from statmech.scenarios.messages import problems
 from statmech.scenarios.variables import Variable
 
 SEARCHES = 5  # of an optimum
-SEARCH = {"search": Key("search", "search of the optimum, from a start of its own", int)}
-BEST = {  # variables of theory where a key is wanted at its optimum
-    "control": Variable(("t",), "best value of the key that is `optimal`, at each time", "$u$", role="detail"),
-    "best_constant": Variable((), "best constant in its place", r"$\bar u$", role="detail"),
-    "gain": Variable(
-        (), "eps_g at the last time with the best constant, over that with the best control", "gain", role="detail"
+SHARE = "share"  # the fraction of the first of two tasks, among controls
+WRITTEN = {SHARE: "protocol"}  # keys of a config that state controls of another name
+OF_OPTIMUM = {
+    "controlled": Key("controlled", "key that is optimal; share: the fraction of the first task", str),
+    "search": Key("search", "search of the optimum, from a start of its own", int),
+}
+BEST = {  # variables of theory where keys are wanted at their optimum
+    "control": Variable(
+        ("controlled", "t"), "best value of a key that is `optimal`, at each time", "$u$", role="detail"
     ),
+    "best_constant": Variable(("controlled",), "best constant in its place", r"$\bar u$", role="detail"),
+    "gain": Variable((), "objective of the best constants over that of the best controls", "gain", role="detail"),
     "projected_gradient": Variable(
-        (), "norm of the projected gradient of log eps_g at the best control", r"$|\nabla|$", role="diagnostic"
+        (),
+        "norm of the projected gradient of the objective's logarithm at the best controls",
+        r"$|\nabla|$",
+        role="diagnostic",
     ),
-    "eps_g_of_search": Variable(
-        ("search",), "eps_g at the last time that each search reached", r"$\epsilon_g$ (search)", role="diagnostic"
+    "objective": Variable(
+        (),
+        "what the best controls minimise: eps_g at the last time, unless the config says otherwise",
+        r"$\epsilon_g$ (objective)",
+        role="detail",
+    ),
+    "objective_of_search": Variable(
+        ("search",), "objective that each search reached", r"$\epsilon_g$ (search)", role="diagnostic"
     ),
 }
 
@@ -67,9 +83,7 @@ def schemas_over_time(number: dict[str, Any], optimal: bool) -> list[dict[str, A
     """The JSON Schemas of functions of time."""
     times, values = ({"type": "array", "items": items, "minItems": 1} for items in ({"type": "number"}, number))
     steps = {"type": "object", "properties": {"at": times, "is": values}, "required": ["at", "is"]}
-    segments = {"type": "integer", "minimum": 1, "maximum": MOST_SEGMENTS}
-    section = {"type": "object", "properties": {"segments": segments, "at_most": number}}
-    best = {"type": "object", "properties": {OPTIMAL: section | {"additionalProperties": False}}}
+    best = {"type": "object", "properties": {OPTIMAL: schema_of_optimum(number)}}
     closed = [{**each, "additionalProperties": False} for each in (steps, *([best] if optimal else []))]
     return [*closed, {"const": OPTIMAL}] if optimal else closed
 
@@ -77,25 +91,56 @@ def schemas_over_time(number: dict[str, Any], optimal: bool) -> list[dict[str, A
 def controls_in(values: Mapping[str, Any]) -> tuple[tuple[str, Control | Optimal], ...]:
     """The keys of a grid point that are functions of time, with these.
 
-    >>> controls_in({"eta": Optimal(), "flip": 0.1})
-    (('eta', Optimal(segments=20, at_most=None)),)
+    >>> [(name, str(value)) for name, value in controls_in({"eta": Optimal(), "flip": 0.1})]
+    [('eta', 'optimal')]
     """
     return tuple((name, value) for name, value in values.items() if is_over_time(value))
 
 
 def control_problems(axes: Mapping[str, Any], last: float) -> Iterator[Problem]:
-    """The first control that changes after the last time, and a second key that is wanted at its optimum."""
+    """The first control that changes after the last time, and an objective with weights of tasks that there are not."""
     given = {name: [value for value in points(axes[name]) if is_over_time(value)] for name in axes}
     for name, controls in given.items():
         for control in controls:
             if isinstance(control, Control) and control.edges[-1] >= last:
                 yield (name,), f"changes at {control.edges[-1]:g}, not before the last time, t = {last:g}"
                 return
-    wanted = [name for name, controls in given.items() if any(isinstance(control, Optimal) for control in controls)]
-    if len(wanted) > 1:
-        yield (wanted[1],), f"one key at a time can be optimal, here {' and '.join(wanted)}"
 
 
-def wants_optimum(axes: Mapping[str, Any]) -> bool:
-    """True if any of these keys is wanted at its optimum."""
-    return any(isinstance(value, Optimal) for given in axes.values() for value in points(given))
+def objective_problems(wishes: Mapping[str, list[Optimal]], tasks: int = 1) -> Iterator[Problem]:
+    """Objectives whose weights are not one for each task, and keys that cannot be optimal together."""
+    for name, wanted in wishes.items():
+        for wish in wanted:
+            weights = wish.objective.weights
+            if weights is not None and len(weights) != tasks:
+                yield (
+                    (WRITTEN.get(name, name),),
+                    f"the objective has {len(weights)} weights for {tasks} task{'s' * (tasks > 1)}",
+                )
+                return
+    if len(wishes) > 1:
+        different = {(wish.segments, wish.points, wish.objective) for wanted in wishes.values() for wish in wanted}
+        if len(different) > 1:
+            names = " and ".join(WRITTEN.get(name, name) for name in wishes)
+            yield (next(iter(wishes)),), f"{names} are optimal together for one objective and on the same segments only"
+
+
+def two_rates_problems(controlled: Iterable[str], schedule: object) -> Iterator[Problem]:
+    """A schedule of a learning rate that is a function of time."""
+    if schedule is not None and "eta" in controlled:
+        yield ("schedule",), "the learning rate is a function of time already, eta: leave out one of them"
+
+
+def wishes_in(axes: Mapping[str, Any]) -> dict[str, list[Optimal]]:
+    """The keys that are wanted at their optimum, with their wishes.
+
+    >>> wishes_in({"eta": [1.0, Optimal()], "flip": 0.1}).keys()
+    dict_keys(['eta'])
+    """
+    found = {name: [value for value in points(given) if isinstance(value, Optimal)] for name, given in axes.items()}
+    return {name: wishes for name, wishes in found.items() if wishes}
+
+
+def recorded_of_optimum(wishes: Mapping[str, Any]) -> dict[str, Any]:
+    """The coordinates of the variables `BEST` of these keys; none without any."""
+    return {"controlled": np.array([*wishes]), "search": np.arange(1, SEARCHES + 1)} if wishes else {}

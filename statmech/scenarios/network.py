@@ -17,7 +17,7 @@ e^2\rangle/2` without the noise. Nothing is divided by K.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -25,22 +25,25 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from statmech.activations import ACTIVATIONS, Activation, Linear
-from statmech.controls import Control, Optimal, at_start, edges_of, is_over_time, written_control
+from statmech.controls import at_start, is_over_time, written_control
 from statmech.errors import Problem
 from statmech.inputs import Anisotropic, Gaussian, Inputs, PowerLaw, Spectrum, label_of, written
 from statmech.modes import group_sizes
+from statmech.optima import Optimal
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.scenarios.axes import Names, OverTime, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import Cell, words_of
+from statmech.scenarios.cells import words_of
+from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
     BEST,
-    SEARCH,
-    SEARCHES,
+    OF_OPTIMUM,
     control_problems,
     controls_in,
+    objective_problems,
     over_time,
-    wants_optimum,
+    recorded_of_optimum,
+    wishes_in,
 )
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.groups import groups_of
@@ -136,7 +139,7 @@ class Network(AbstractScenario):
         "other_teacher_unit": Key("other_teacher_unit", "another teacher unit, or the same", int),
         "teacher_T": Key("teacher_T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
         "w": Key("w", "weight of a teacher unit in the output", symbol="$w$"),
-        **SEARCH,
+        **OF_OPTIMUM,
     }
     FORMER: ClassVar = {
         "sigma": "noise",
@@ -230,20 +233,25 @@ class Network(AbstractScenario):
 
     def _control_problems(self, found: list[Problem]) -> Iterator[Problem]:
         """Functions of time that networks cannot follow here."""
-        yield from control_problems(self._controlled, self.t[-1])
-        names = [name for name, value in self._controlled.items() if any(map(is_over_time, points(value)))]
+        yield from control_problems(self.axis_values(), self.t[-1])
+        yield from self._objective_problems()
+        names = [name for name, value in self.axis_values().items() if any(map(is_over_time, points(value)))]
         if names and any(law != Gaussian() for law in points(self.inputs)):
             yield (names[0],), "changes with time for gaussian inputs of equal variance only"
-        if not found and wants_optimum(self._controlled):
+        if not found and self.wishes:
             if self.unsolved:
                 yield ("eta",), f"has no optimum without equations: {self.unsolved}"
             elif self.symmetric or self.identical:
                 yield ("start",), "the best learning rate needs students that start unequal: these stay on the plateau"
 
+    def _objective_problems(self) -> Iterator[Problem]:
+        """Objectives that optima here cannot have."""
+        return objective_problems(self.wishes)
+
     @property
-    def _controlled(self) -> dict[str, Any]:
-        """The keys that may be functions of time, with their values."""
-        return {name: getattr(self, name) for name in (*self.OPTIMAL, *self.STEPPED)}
+    def wishes(self) -> dict[str, list[Optimal]]:
+        """The controls that are wanted at their optimum."""
+        return wishes_in(self.axis_values())
 
     def _size_problems(self) -> Iterator[Problem]:
         for values, _ in self.grid():
@@ -303,7 +311,7 @@ class Network(AbstractScenario):
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return BEST if wants_optimum(self._controlled) else {}
+        return BEST if self.wishes else {}
 
     @property
     def unsolved(self) -> str:
@@ -352,8 +360,7 @@ class Network(AbstractScenario):
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students, teachers = (np.arange(1, max(points(number)) + 1) for number in (self.K, self.M))
         units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
-        searches = {"search": np.arange(1, SEARCHES + 1)} if self.theory_only else {}
-        return {"t": np.asarray(self.t), **units, **searches}
+        return {"t": np.asarray(self.t), **units, **recorded_of_optimum(self.wishes)}
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
@@ -409,7 +416,7 @@ class Network(AbstractScenario):
 
 
 @dataclass(frozen=True)
-class NetworkCell(Cell):
+class NetworkCell(ControlledCell):
     """One point of the grid: one activation, numbers of units, rates and noise, one teacher, one start."""
 
     name: str
@@ -426,22 +433,14 @@ class NetworkCell(Cell):
     teacher: TeacherSection
     start: NetworkStart
     index: tuple[int, ...]
-    controls: tuple[tuple[str, Control | Optimal], ...] = field(default=(), kw_only=True)  # functions of time
 
-    @property
-    def edges(self) -> tuple[float, ...]:
-        """The times at which a function of time jumps; empty without one."""
-        return edges_of(control for _, control in self.controls)
-
-    def after(self, t: float) -> Self:
-        """The cell from one of the `edges` up to the next."""
-        now: dict[str, Any] = {name: of.after(t) for name, of in self.controls if isinstance(of, Control)}
-        return replace(self, **now, controls=()) if now else self
+    def holding(self, **numbers: Any) -> Self:
+        return replace(self, **numbers)
 
     @property
     def changing(self) -> Changes:
         """All that may change with time."""
-        of_time = {name: control.polynomials for name, control in self.controls if isinstance(control, Control)}
+        of_time = self.polynomials
         return Changes(0.0, self.decay, of_time.get("eta", CONSTANT), noise=of_time.get("noise"))
 
     @property

@@ -21,9 +21,8 @@ from statmech.controls import at_start
 from statmech.errors import Problem
 from statmech.inputs import Gaussian
 from statmech.parameters import shown
-from statmech.protocols import BestShare
 from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.controlled_keys import BEST, SEARCHES, controls_in, wants_optimum
+from statmech.scenarios.controlled_keys import OF_OPTIMUM, controls_in, recorded_of_optimum
 from statmech.scenarios.keys import PARAMETERS, config_key, word_or_section
 from statmech.scenarios.network import NUMBERS, VARIABLES, Network, NetworkCell, UnitsAxis
 from statmech.scenarios.network_matrices import Units, one_value
@@ -58,7 +57,7 @@ class NetworkTasks(TaskKeys, Network):
     CITES: ClassVar = (*Network.CITES, "lee2021")
     TITLE: ClassVar = "networks of several tasks"
     COORDINATES: ClassVar = {
-        **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit", "search")},
+        **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit", *OF_OPTIMUM)},
         **TaskKeys.TASK_COORDINATES,
     }
     FORMER: ClassVar = {}
@@ -85,8 +84,6 @@ class NetworkTasks(TaskKeys, Network):
         yield from self._input_problems()
         yield from (found := list(self._matrix_problems()))
         yield from self._control_problems(found)
-        if "protocol" in self._wanted and "eta" in self._wanted:
-            yield ("protocol",), "one key at a time can be optimal, here eta and protocol"
 
     def _size_problems(self) -> Iterator[Problem]:
         yield from (found := list(super()._size_problems()))
@@ -143,22 +140,12 @@ class NetworkTasks(TaskKeys, Network):
         }
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
-        return BEST if self._wanted else {}
-
-    @property
-    def _wanted(self) -> list[str]:
-        """The keys that are wanted at their optimum."""
-        share = any(isinstance(protocol, BestShare) for protocol in points(self.protocol))
-        return [*(["eta"] if wants_optimum(self._controlled) else []), *(["protocol"] if share else [])]
-
-    @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students, units = np.arange(1, max(points(self.K)) + 1), np.arange(1, self.tasks * max(points(self.M)) + 1)
         tasks = np.arange(1, self.tasks + 1)
         found = {"t": np.asarray(self.t), "task": tasks, "student": students, "other": students, "teacher_unit": units}
-        return found | ({"search": np.arange(1, SEARCHES + 1)} if self.theory_only else {})
+        return found | recorded_of_optimum(self.wishes)
 
     def _step(self, cell: NetworkCell) -> float:
         """Seconds of one step of one seed."""
@@ -225,16 +212,6 @@ class NetworkTaskCell(TaskCell, NetworkCell):
         return self.start.of(self.K, self.T, self.heads)
 
     @property
-    def edges(self) -> tuple[float, ...]:
-        """The times at which the protocol or a function of time jumps."""
-        return tuple(sorted({*map(float, self.pieces.starts), *super().edges}))
-
-    @property
-    def wants_share(self) -> bool:
-        """True if the fractions of the tasks are wanted at their optimum, and unknown."""
-        return isinstance(self.protocol, BestShare) and self.protocol.share is None
-
-    @property
     def identical(self) -> bool:
         """True if the student units start identical, with equal weights in every head."""
         R, Q, v = self.units
@@ -256,7 +233,4 @@ class NetworkTaskCell(TaskCell, NetworkCell):
     @property
     def identity(self) -> dict[str, Any]:
         """The values that name this cell."""
-        protocol = replace(self.protocol, share=None) if isinstance(self.protocol, BestShare) else self.protocol
-        pieces = {name: part.tolist() for name, part in protocol.pieces(self.tasks, self.switch)._asdict().items()}
-        pieces |= {"protocol": str(protocol)} if isinstance(protocol, BestShare) else {}
-        return super().identity | {"tasks": self.tasks, "batch": self.batch, **pieces}
+        return super().identity | {"tasks": self.tasks, "batch": self.batch, **self.order}

@@ -10,28 +10,32 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, StrictBool
 
-from statmech.controls import Control, Optimal, at_start, edges_of, is_over_time, written_control
+from statmech.controls import at_start, is_over_time, written_control
 from statmech.errors import Problem
 from statmech.inputs import Gaussian, Inputs, label_of, written
+from statmech.optima import Optimal
 from statmech.order_parameters import coordinates
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import Names, Numbers, OverTime, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import Cell, words_of
+from statmech.scenarios.cells import words_of
+from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
     BEST,
-    SEARCH,
-    SEARCHES,
+    OF_OPTIMUM,
     control_problems,
     controls_in,
+    objective_problems,
     over_time,
-    wants_optimum,
+    recorded_of_optimum,
+    two_rates_problems,
+    wishes_in,
 )
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.groups import groups_of
@@ -183,7 +187,7 @@ class Scenario(AbstractScenario):
         "student": Key("student", "student, one of the ensemble", int),
         "row": Key("row", "vector of the Gram matrix, 0 the teacher and k the k-th student", int),
         "column": Key("column", "other vector of the Gram matrix, 0 the teacher and k the k-th student", int),
-        **SEARCH,
+        **OF_OPTIMUM,
     }
     PAGE: ClassVar = Page(
         along="t",
@@ -249,19 +253,18 @@ class Scenario(AbstractScenario):
 
     def _control_problems(self) -> Iterator[Problem]:
         """Functions of time that the students cannot follow here."""
-        axes = {name: value for name, value in self.axis_values().items() if name in (*self.OPTIMAL, *self.STEPPED)}
-        controlled = [name for name, value in axes.items() if any(map(is_over_time, points(value)))]
+        controlled = [name for name, value in self.axis_values().items() if any(map(is_over_time, points(value)))]
         if not controlled:
             return
-        yield from control_problems(axes, self.t[-1])
-        [name, *_] = controlled
-        if self.schedule is not None and "eta" in controlled:
-            yield ("schedule",), "the learning rate is a function of time already, eta: leave out one of them"
+        yield from control_problems(self.axis_values(), self.t[-1])
+        yield from objective_problems(self.wishes)
+        yield from two_rates_problems(controlled, self.schedule)
+        name = controlled[0]
         if any(not isinstance(law, Gaussian) for law in points(self.inputs)):
             yield (name,), "changes with time for gaussian inputs of equal variance only"
-        if self.corrections and (wants_optimum(axes) or max(points(self.K)) > 1):
+        if self.corrections and (self.wishes or max(points(self.K)) > 1):
             yield ("corrections",), f"are those of one student, K = 1, where {name} is given as a function of time"
-        if wants_optimum(axes) and not self.exchangeable:
+        if self.wishes and not self.exchangeable:
             yield ("start",), "an optimal learning rate is that of students who start alike"
 
     def _size_problems(self) -> Iterator[Problem]:
@@ -329,10 +332,15 @@ class Scenario(AbstractScenario):
     @property
     def theory_only(self) -> dict[str, Variable]:
         found = self.corrected if self.corrections else {}
-        found = found | (BEST if wants_optimum({"eta": self.parameters.get("eta")}) else {})
+        found = found | (BEST if self.wishes else {})
         if any(law.structured for law in points(self.inputs)):
             found = found | {name: it for name, it in OF_FIELDS.items() if name not in self.variables}
         return found if self.exchangeable else {**found, "eps_g_majority_vote_error": VOTE_ERROR}
+
+    @property
+    def wishes(self) -> dict[str, list[Optimal]]:
+        """The keys that are wanted at their optimum."""
+        return wishes_in(self.axis_values())
 
     @property
     def corrected(self) -> dict[str, Variable]:
@@ -401,8 +409,7 @@ class Scenario(AbstractScenario):
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students = max(points(self.K))
         found = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
-        if "control" in self.theory_only:
-            found["search"] = np.arange(1, SEARCHES + 1)
+        found |= recorded_of_optimum(self.wishes)
         return found | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineCell:
@@ -430,7 +437,7 @@ def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class OnlineCell(Cell):
+class OnlineCell(ControlledCell):
     """One point of the grid: one rule with its parameters, one size, one start."""
 
     name: str
@@ -445,7 +452,6 @@ class OnlineCell(Cell):
     decay: float = 0.0
     schedule: float | None = None  # its t0; None: a constant learning rate
     annealing: str = "hyperbolic"
-    controls: tuple[tuple[str, Control | Optimal], ...] = ()  # its keys that are functions of time
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -477,20 +483,13 @@ class OnlineCell(Cell):
     def changing(self) -> Changes:
         """The numbers of all that may change; a constant learning rate has an infinite t0."""
         t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, SHORTEST))
-        of_time = {name: control.polynomials for name, control in self.controls if isinstance(control, Control)}
+        of_time = self.polynomials
         schedule = of_time.get("eta", SCHEDULES[self.annealing](t0))
         return Changes(np.float64(self.drift), np.float64(self.decay), schedule, noise=of_time.get("flip"))
 
-    @property
-    def edges(self) -> tuple[float, ...]:
-        """The times at which a function of time begins another segment; empty without one."""
-        return edges_of(control for _, control in self.controls)
-
-    def after(self, t: float) -> OnlineCell:
-        """The cell from one of the `edges` up to the next, in the time from there on."""
-        now = {name: control.after(t) for name, control in self.controls if isinstance(control, Control)}
-        eta, flip = (at_start(now.get(name, old)) for name, old in (("eta", self.rule.eta), ("flip", self.flip)))
-        return replace(self, rule=replace(self.rule, eta=eta), flip=flip, controls=controls_in(now))
+    def holding(self, **numbers: Any) -> Self:
+        rule = replace(self.rule, eta=numbers.pop("eta", self.rule.eta))
+        return replace(self, rule=rule, **numbers)
 
     def rule_at(self, t: float) -> Rule:
         """The rule with the learning rate of time t."""

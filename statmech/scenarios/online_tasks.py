@@ -16,17 +16,23 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from statmech.controls import at_start, is_over_time
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Gaussian
 from statmech.parameters import family_of
-from statmech.protocols import BestShare
 from statmech.rules import RULES
-from statmech.scenarios.axes import Names, Numbers, points
+from statmech.scenarios.axes import Names, Numbers, OverTime, points
+from statmech.scenarios.controlled_keys import (
+    OF_OPTIMUM,
+    control_problems,
+    controls_in,
+    recorded_of_optimum,
+    two_rates_problems,
+)
 from statmech.scenarios.initial_conditions import Start
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
-    FlipAxis,
     NonnegativeAxis,
     Times,
     config_key,
@@ -44,6 +50,7 @@ from statmech.scenarios.online import (
     VARIABLES,
     VECTORS_STEP,
     VECTORS_STEP_PER_DIMENSION,
+    FlipOverTime,
     OnlineCell,
     Scenario,
     start_problems,
@@ -80,11 +87,13 @@ class OnlineTasks(TaskKeys):
 
     CHOICE: ClassVar = "rule"
     KINDS: ClassVar = RULES
+    OPTIMAL: ClassVar = ("eta",)
+    STEPPED: ClassVar = ("flip",)
     AXES: ClassVar = ("rule", "overlap", "protocol", "N", "batch", PARAMETERS, "flip", *CHANGING)
     OMITTED: ClassVar = CHANGING
     TITLE: ClassVar = "online learning of several tasks"
     CITES: ClassVar = ("miyoshi2005", "lee2021")
-    COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES
+    COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES | OF_OPTIMUM
     together: ClassVar = Scenario.together
     equations: ClassVar = (
         r"\mathbf J \leftarrow \mathbf J + \frac\eta b\sum_{\mu=1}^b\sigma^\mu g(\kappa^\mu, l)\,\mathbf x^\mu",
@@ -95,7 +104,7 @@ class OnlineTasks(TaskKeys):
 
     rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
-    flip: FlipAxis = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
+    flip: FlipOverTime = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
     decay: NonnegativeAxis = DECAY
     schedule: OptionalSchedule = SCHEDULE
     annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING
@@ -107,7 +116,7 @@ class OnlineTasks(TaskKeys):
     engine: Literal["gram", "vectors"] = ENGINE
 
     if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
-        eta: InitVar[Numbers] = 1.0
+        eta: InitVar[OverTime] = 1.0
         assumed_flip: InitVar[Numbers] = 0.0
         margin: InitVar[Numbers] = 0.0
 
@@ -128,8 +137,10 @@ class OnlineTasks(TaskKeys):
             )
         yield from steps_problems(self.t[-1], max(points(self.N)))
         yield from self.task_problems()
-        if any(isinstance(protocol, BestShare) for protocol in points(self.protocol)):
-            yield ("protocol",), "optimal shares of tasks are those of networks: perceptrons have blocks or replay"
+        yield from control_problems(values := self.axis_values(), self.t[-1])
+        yield from self._objective_problems()
+        changing = [name for name, value in values.items() if any(map(is_over_time, points(value)))]
+        yield from two_rates_problems(changing, self.schedule)
         yield from self._start_problems()
         yield from annealing_problems(self.schedule, self.annealing)
         for decay, N in self.pairs("decay", "N") if "decay" in self.axis_values() else ():
@@ -163,8 +174,9 @@ class OnlineTasks(TaskKeys):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The times and the tasks."""
-        return {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
+        """The times and the tasks, and what is known of an optimum."""
+        found = {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
+        return found | recorded_of_optimum(self.wishes)
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
@@ -180,7 +192,10 @@ class OnlineTasks(TaskKeys):
     def programs(self) -> set[Any]:
         """The engine's, for each rule and number of examples of a step, and the size of its weight vectors."""
         direct = self.engine == "vectors"
-        return {(family_of(cell.rule), cell.batch, cell.annealing, direct and cell.N) for cell in self.cells()}
+        return {
+            (family_of(cell.rule), cell.batch, cell.annealing, cell.layout[1], direct and cell.N)
+            for cell in self.cells()
+        }
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineTaskCell:
         return OnlineTaskCell(
@@ -189,7 +204,8 @@ class OnlineTasks(TaskKeys):
             K=1,
             N=values["N"],
             inputs=Gaussian(),
-            flip=values["flip"],
+            flip=at_start(values["flip"]),
+            controls=controls_in(values),
             **{name: values[name] for name in CHANGING if name in values},
             start=self.start if isinstance(self.start, PerceptronStart) else None,
             index=index,
@@ -233,6 +249,5 @@ class OnlineTaskCell(TaskCell, OnlineCell):
         if self.start:
             found["start"] = Start.model_validate(self.start.model_dump()).model_dump()
         if self.tasks > 1:
-            pieces = {name: part.tolist() for name, part in self.pieces._asdict().items()}
-            found |= {"tasks": self.tasks, "overlap": self.overlap, **pieces}
+            found |= {"tasks": self.tasks, "overlap": self.overlap, **self.order}
         return found | ({"batch": self.batch} if self.batch > 1 else {})

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from statmech.errors import Problem
+from statmech.optima import Optimal
 from statmech.parameters import Key
 from statmech.protocols import WORDS, BestShare, Blocked, Pieces, Protocol, Replay, protocol_from, written_protocol
 from statmech.scenarios.axes import Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.controlled_cells import ControlledCell
+from statmech.scenarios.controlled_keys import BEST, SHARE, objective_problems, wishes_in
 from statmech.scenarios.keys import Nonnegative, Number, Whole, config_key
+from statmech.scenarios.variables import Variable
 
 MOST_TASKS, LARGEST_BATCH = 16, 10**6
-SHARE = {"type": "object", "minProperties": 1, "maxProperties": 1}
+OF_ONE_KEY = {"type": "object", "minProperties": 1, "maxProperties": 1}
 
 OverlapAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(ge=-1, le=1)], {"type": "number", "minimum": -1, "maximum": 1})
@@ -32,7 +36,7 @@ ProtocolAxis = Annotated[
     Any,
     axis_of(
         Annotated[Any, AfterValidator(protocol_from), PlainSerializer(written_protocol)],
-        {"anyOf": [{"enum": [*WORDS]}, SHARE]},
+        {"anyOf": [{"enum": [*WORDS]}, OF_ONE_KEY]},
         spaced=False,
     ),
 ]
@@ -88,6 +92,20 @@ class TaskKeys(AbstractScenario):
             yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {least}"
 
     @property
+    def wishes(self) -> dict[str, list[Optimal]]:
+        """The controls that are wanted at their optimum."""
+        shares = [protocol.wish for protocol in points(self.protocol) if isinstance(protocol, BestShare)]
+        return wishes_in(self.axis_values()) | ({SHARE: shares} if shares else {})
+
+    @property
+    def theory_only(self) -> dict[str, Variable]:
+        return BEST if self.wishes else {}
+
+    def _objective_problems(self) -> Iterator[Problem]:
+        """Objectives that optima here cannot have."""
+        return objective_problems(self.wishes, self.tasks)
+
+    @property
     def lowest_overlap(self) -> float:
         """The lowest overlap that so many teachers can have with each other."""
         return -1 / max(self.tasks - 1, 1)
@@ -101,7 +119,7 @@ class TaskKeys(AbstractScenario):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskCell:
+class TaskCell(ControlledCell):
     """One point of the grid of a kind with several tasks: their number, overlap, protocol and batch."""
 
     tasks: int
@@ -111,9 +129,27 @@ class TaskCell:
     batch: int
 
     @property
+    def wishes(self) -> dict[str, Optimal]:
+        """The controls that are wanted at their optimum."""
+        of, found = self.protocol, super().wishes
+        return found | {SHARE: of.wish} if isinstance(of, BestShare) and of.share is None else found
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The times at which the protocol or a function of time jumps."""
+        return tuple(sorted({*map(float, self.pieces.starts), *super().edges}))
+
+    @property
     def pieces(self) -> Pieces:
         """The pieces of the protocol."""
         return self.protocol.pieces(self.tasks, self.switch)
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """The values that name the protocol: an optimal one by its wish, also where its share is known."""
+        protocol = replace(self.protocol, share=None) if isinstance(self.protocol, BestShare) else self.protocol
+        pieces = {name: part.tolist() for name, part in protocol.pieces(self.tasks, self.switch)._asdict().items()}
+        return pieces | ({"protocol": str(protocol)} if isinstance(protocol, BestShare) else {})
 
     @property
     def between(self) -> np.ndarray:

@@ -21,8 +21,8 @@ def at_optimum(solve: Solver) -> Solver:
             return solve(scenario, cells)
         from theory.control.best_controls import with_best  # here: it needs JAX
 
-        found, t = with_best(cells, scenario.t[-1]), np.asarray(scenario.t, float)
+        found, t, names = with_best(cells, scenario.t[-1]), np.asarray(scenario.t, float), [*scenario.wishes]
         values = solve(scenario, [cell for cell, _ in found])
-        return (own | (best.variables(t) if best else {}) for own, (_, best) in zip(values, found, strict=True))
+        return (own | (best.variables(names, t) if best else {}) for own, (_, best) in zip(values, found, strict=True))
 
     return solved

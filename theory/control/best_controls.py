@@ -1,178 +1,219 @@
 """Best controls of the cells of a scenario: those whose keys are wanted at their optimum, with these found.
 
 One perceptron has its best rate at every time in closed form (`theory.control.best_rates`); others are searched by the
-gradient (`theory.control.optimum`). Simulation and theory take the same control.
+gradient (`theory.control.optimum`). Simulation and theory take the same controls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
-from statmech.controls import Control, Optimal, Segments
-from statmech.errors import DivergedError, SolverError
-from statmech.order_parameters import angle_from_versine
-from statmech.scenarios.controlled_keys import SEARCHES
-from statmech.scenarios.network_tasks import NetworkTaskCell
+from statmech.controls import Control, Segments
+from statmech.optima import LAST, Objective, Optimal
+from statmech.scenarios.controlled_keys import SEARCHES, SHARE
 from statmech.scenarios.online import OnlineCell
 from theory.control.best_rates import best_rates, length_power
+from theory.control.errors import objectives
 from theory.control.gradients import value_and_gradient
-from theory.control.optimum import CONSTANTS, HIGHEST, LOWEST, minimum
+from theory.control.optimum import Bounds, minimum
 from theory.control.systems import problem_of
-from theory.networks import equations, tasks
-from theory.online import trajectories
 
 C = TypeVar("C")
+LOWEST, HIGHEST = 1e-3, 30.0  # bounds of a learning rate
+CONSTANTS = 16  # between the bounds, of which the best is refined; of two controls the square root of this, of each
+TOLERANCE = 1e-7  # of a constant between 0 and 1, or of the logarithm of a learning rate
 FIRST, RATIO, POINTS = 1e-3, 2.0, 8  # of smooth controls: the first segment, how segments grow, and values on each
 STEPS = 40  # of the integrator on each of these
 LARGEST = 100.0  # learning rate at t = 0 of a student that starts at R = 0, where its scale is free
-CLOSE = 1e-9  # of the last time: edges that lie closer are one
+CLOSE = 1e-9  # of the last time, or of an error: what lies closer is equal
 
 _known: dict[Any, Best] = {}
 _lock = Lock()
 
 
 class Best(NamedTuple):
-    """A control at its optimum, the best constant, the error of that over the control's, the norm of the projected
-    gradient of log eps_g, and the error that each search reached (SEARCHES,), NaN where there was none."""
+    """Controls at their optimum and the best constants, by name; what they minimise, that of the constants over it, the
+    norm of the projected gradient of its logarithm, and what each search reached (SEARCHES,), NaN where there was
+    none."""
 
-    control: Control
-    constant: float
+    controls: dict[str, Control]
+    constants: dict[str, float]
+    objective: float
     gain: float
     projected_gradient: float
     reached: np.ndarray
 
-    def variables(self, t: np.ndarray) -> dict[str, np.ndarray]:
-        """The variables that a dataset has of it, at recorded times."""
+    def variables(self, names: Sequence[str], t: np.ndarray) -> dict[str, np.ndarray]:
+        """The variables that a dataset has of it, at recorded times (T,), for controls of these names."""
+        missing = np.full(t.size, np.nan)
         return {
-            "control": self.control.at(t),
-            "best_constant": np.asarray(self.constant),
+            "control": np.stack([self.controls[name].at(t) if name in self.controls else missing for name in names]),
+            "best_constant": np.array([self.constants.get(name, np.nan) for name in names]),
             "gain": np.asarray(self.gain),
             "projected_gradient": np.asarray(self.projected_gradient),
-            "eps_g_of_search": self.reached,
+            "objective": np.asarray(self.objective),
+            "objective_of_search": self.reached,
         }
 
 
 class Found(NamedTuple):
-    """A control, the norm of the projected gradient there, and the error that each search reached."""
+    """Controls, the norm of the projected gradient there, and what each search reached."""
 
-    control: Control
+    controls: dict[str, Control]
     gradient: float
     searches: list[float]
 
 
+class Range(NamedTuple):
+    """The values that a control may take, and whether they are spaced like those of a rate, by factors."""
+
+    low: float
+    high: float
+    geometric: bool
+
+    def at(self, place: float) -> float:
+        """The value at a place: its logarithm if values are spaced by factors."""
+        return float(np.exp(place) if self.geometric else place)
+
+    @property
+    def places(self) -> tuple[float, float]:
+        """The lowest and the highest place."""
+        low, high = np.log([self.low, self.high]) if self.geometric else (self.low, self.high)
+        return float(low), float(high)
+
+
 def with_best(cells: Sequence[C], last: float) -> list[tuple[C, Best | None]]:
-    """Each cell with its best control up to the last time, and what is known of it; others as they are."""
+    """Each cell with its best controls up to the last time, and what is known of them; others as they are."""
     return [_with_best(cell, last) for cell in cells]
 
 
 def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
-    wishes = [wish for _, wish in cell.controls if isinstance(wish, Optimal)]
-    wishes += [cell.protocol.wish] if _of_share(cell) else []
-    if not wishes:
+    if not cell.wishes:
         return cell, None
-    [wish] = wishes
-    best = _remembered(cell, wish, last)
-    return _with(cell, best.control), best
+    best = _remembered(cell, last)
+    return _with(cell, best.controls), best
 
 
-def _remembered(cell: Any, wish: Optimal, last: float) -> Best:
-    """The best control, found once in a process: simulation, theory and its lines share it, whatever their N."""
+def _remembered(cell: Any, last: float) -> Best:
+    """The best controls, found once in a process: simulation, theory and its lines share them, whatever their N."""
     key = type(cell), replace(cell, N=10**6, index=()).words(), last
     with _lock:
         if key not in _known:
-            _known[key] = _found(cell, wish, last)
+            _known[key] = _found(cell, last)
         return _known[key]
 
 
-def _found(cell: Any, wish: Optimal, last: float) -> Best:
-    bounds = (0.0, 1.0) if _of_share(cell) else (LOWEST, wish.at_most or HIGHEST)
-    constant, constant_error = _best_constant(cell, bounds, last)
-    closed = _in_closed_form(cell, wish, last) if isinstance(cell, OnlineCell) else None
-    control, gradient, searches = closed or _searched(cell, wish, bounds, last)
-    error = error_of(_with(cell, control), last)
-    if not error <= constant_error:  # steps of a fixed size err where rates are large
-        control = Control(control.segments, (constant,) * control.segments.size, wish)
-        control = _after_switch(cell, control)
-        error = constant_error
+def _found(cell: Any, last: float) -> Best:
+    objective = next(iter(cell.wishes.values())).objective
+    ranges = {name: _range(name, wish) for name, wish in cell.wishes.items()}
+    constants, of_constants = _best_constants(cell, ranges, last, objective)
+    found = _in_closed_form(cell, last) if type(cell) is OnlineCell else None
+    controls, gradient, searches = found or _searched(cell, ranges, constants, last)
+    [error] = objectives([_with(cell, controls)], last, objective)
+    if not error <= of_constants * (1 + CLOSE):  # steps of a fixed size err where rates are large
+        controls = {name: _constant(cell, name, constants[name], cell.wishes[name]) for name in controls}
+        error = of_constants
     reached = np.full(SEARCHES, np.nan)
     reached[: len(searches)] = searches
-    return Best(control, constant, constant_error / error, gradient, reached)
+    return Best(controls, constants, float(error), float(of_constants / error), gradient, reached)
 
 
-def _of_share(cell: Any) -> bool:
-    """True if the fraction of the first task is wanted, not the learning rate."""
-    return isinstance(cell, NetworkTaskCell) and cell.wants_share
+def _range(name: str, wish: Optimal) -> Range:
+    if name == SHARE:
+        return Range(0.0, wish.at_most or 1.0, geometric=False)
+    return Range(LOWEST, wish.at_most or HIGHEST, geometric=True)
 
 
-def _with(cell: Any, control: Control | float) -> Any:
-    """The cell with a control, or a constant, in the place of what is wanted."""
-    if _of_share(cell):
-        if not isinstance(control, Control):
-            control = _after_switch(cell, Control(Segments((0.0, np.inf)), (control,)))
-        return replace(cell, protocol=replace(cell.protocol, share=control))
-    if isinstance(control, Control):
-        return replace(cell, controls=tuple({**dict(cell.controls), "eta": control}.items()))
-    given = tuple((name, of) for name, of in cell.controls if not isinstance(of, Optimal))
-    if isinstance(cell, OnlineCell):
-        return replace(cell, rule=replace(cell.rule, eta=control), controls=given)
-    return replace(cell, eta=control, controls=given)
+def _with(cell: Any, controls: Mapping[str, Control]) -> Any:
+    """The cell with controls in the place of what is wanted."""
+    own = dict(controls)
+    if share := own.pop(SHARE, None):
+        cell = replace(cell, protocol=replace(cell.protocol, share=share))
+    return replace(cell, controls=tuple({**dict(cell.controls), **own}.items()))
 
 
-def _after_switch(cell: Any, control: Control) -> Control:
-    """A control of the fraction of the first task that is 1 up to the switch, if there is one."""
-    if not _of_share(cell) or not cell.switch:
-        return control
-    edges = [edge for edge in control.segments.edges if edge > cell.switch]
-    values = control.values[-len(edges) :]
-    return Control(Segments((0.0, cell.switch, *edges)), (1.0, *values), control.wish)
+def _constant(cell: Any, name: str, value: float, wish: Optimal | None = None) -> Control:
+    """A constant control; the fraction of the first task is 1 up to the switch, if there is one."""
+    if name == SHARE and cell.switch:
+        return Control(Segments((0.0, cell.switch, np.inf)), (1.0, value), wish)
+    return Control(Segments((0.0, np.inf)), (value,), wish)
 
 
-def error_of(cell: Any, last: float) -> float:
-    """The generalization error at the last time, the mean over tasks; infinite if the student diverges."""
-    try:
-        if isinstance(cell, OnlineCell):
-            [students] = trajectories.solve_cells([cell], [last])
-            return float(angle_from_versine(students.y[-1, 0])) / np.pi
-        if isinstance(cell, NetworkTaskCell):
-            [units] = tasks.solve_cells([cell], [last])
-            return float(np.mean(tasks.errors_of(cell, units)[-1]))
-        [units] = equations.solve_cells([cell], [last])
-        return float(equations.error_of(cell, units)[-1])
-    except (SolverError, DivergedError):
-        return np.inf
+def _best_constants(
+    cell: Any, ranges: dict[str, Range], last: float, objective: Objective
+) -> tuple[dict[str, float], float]:
+    """The best constants, and their objective: the best of a grid, refined."""
+
+    def cells_at(places: Sequence[Sequence[float]]) -> list[Any]:
+        every = [{name: of.at(x) for (name, of), x in zip(ranges.items(), at, strict=True)} for at in places]
+        return [_with(cell, {name: _constant(cell, name, x) for name, x in at.items()}) for at in every]
+
+    def found(place: Sequence[float]) -> float:
+        return float(objectives(cells_at([place]), last, objective)[0])
+
+    each = [np.linspace(*of.places, CONSTANTS if len(ranges) == 1 else CONSTANTS // 2) for of in ranges.values()]
+    grid = list(product(*each))
+    values = objectives(cells_at(grid), last, objective)
+    best = grid[int(np.argmin(values))]
+    around = [_around(axis, x) for axis, x in zip(each, best, strict=True)]
+    if len(each) == 1:
+        refined = minimize_scalar(
+            lambda x: found([x]), bounds=around[0], method="bounded", options={"xatol": TOLERANCE}
+        )
+        place, reached = (refined.x,), refined.fun
+    else:
+        options = {"xatol": 10 * TOLERANCE, "fatol": 1e-12 * np.min(values)}
+        refined = minimize(found, best, method="Nelder-Mead", bounds=around, options=options)
+        place, reached = tuple(refined.x), refined.fun
+    if not reached <= np.min(values):
+        place, reached = best, np.min(values)
+    return {name: of.at(x) for (name, of), x in zip(ranges.items(), place, strict=True)}, float(reached)
 
 
-def _best_constant(cell: Any, bounds: tuple[float, float], last: float) -> tuple[float, float]:
-    """The best constant between bounds, and its error: the best of a grid, refined; the grid is geometric above 0."""
-    geometric = bounds[0] > 0
-    grid = np.log(np.geomspace(*bounds, CONSTANTS)) if geometric else np.linspace(*bounds, CONSTANTS)
-
-    def error(place: float) -> float:
-        return error_of(_with(cell, float(np.exp(place) if geometric else place)), last)
-
-    errors = [error(place) for place in grid]
-    best = int(np.argmin(errors))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, CONSTANTS - 1)]
-    refined = minimize_scalar(error, bounds=around, method="bounded", options={"xatol": 1e-7})
-    place, found = (refined.x, refined.fun) if refined.fun <= errors[best] else (grid[best], errors[best])
-    return float(np.exp(place) if geometric else place), float(found)
+def _around(axis: np.ndarray, x: float) -> tuple[float, float]:
+    """The neighbours of a value on an axis."""
+    at = int(np.searchsorted(axis, x))
+    return float(axis[max(at - 1, 0)]), float(axis[min(at + 1, axis.size - 1)])
 
 
-def _searched(cell: Any, wish: Optimal, bounds: tuple[float, float], last: float) -> Found:
-    """The control that the gradient finds."""
-    begin = float(cell.switch or 0.0) if _of_share(cell) else 0.0
-    problem = problem_of(cell, Segments(_edges(cell, wish, begin, last)))
-    optimum = minimum(problem, bounds)
-    # the last value holds on, so that a step at the last time has one
-    segments = Segments((*problem.segments.edges[:-1], np.inf))
-    control = _after_switch(cell, Control(segments, tuple(optimum.values.tolist()), wish))
-    return Found(control, optimum.minima[0].projected_gradient, [float(np.exp(one.cost)) for one in optimum.searches])
+def _searched(cell: Any, ranges: dict[str, Range], constants: dict[str, float], last: float) -> Found:
+    """The controls that the gradient finds."""
+    wish = next(iter(cell.wishes.values()))
+    alone = [*ranges] == [SHARE] and wish.objective.over == LAST  # until the switch, nothing is controlled
+    begin = float(cell.switch or 0.0) if alone else 0.0
+    problem = problem_of(cell, Segments(_edges(cell, wish, begin, last), wish.points))
+    problem = problem if wish.objective.over == LAST else problem.over_time
+    optimum = minimum(problem, _bounds(cell, ranges, problem.segments), np.array([*constants.values()]))
+    # the last value of a staircase holds on, so that a step at the last time has one
+    edges = problem.segments.edges if wish.points > 1 else (*problem.segments.edges[:-1], np.inf)
+    segments = Segments(edges, wish.points)
+    values = dict(zip(ranges, np.split(optimum.values, len(ranges)), strict=True))
+    controls = {name: _from(begin, segments, values[name], cell.wishes[name]) for name in ranges}
+    return Found(controls, optimum.minima[0].projected_gradient, [float(np.exp(one.cost)) for one in optimum.searches])
+
+
+def _bounds(cell: Any, ranges: dict[str, Range], segments: Segments) -> Bounds:
+    """The bounds of the values of controls, one after the other; up to the switch the first task is alone."""
+    low, high = (np.repeat([of[at] for of in ranges.values()], segments.size) for at in (0, 1))
+    if SHARE in ranges and cell.switch:
+        at = [*ranges].index(SHARE) * segments.size + np.flatnonzero(segments.times < cell.switch)
+        low[at] = high[at] = 1.0
+    return Bounds(low, high)
+
+
+def _from(begin: float, segments: Segments, values: np.ndarray, wish: Optimal) -> Control:
+    """A control that begins at t = 0, also where its search begins at the switch: up to there it is 1."""
+    edges, found = segments.edges, tuple(values.tolist())
+    if begin > 0:
+        edges, found = (0.0, *edges), (1.0, *found)
+    return Control(Segments(edges, segments.points), found, wish)
 
 
 def _edges(cell: Any, wish: Optimal, begin: float, last: float) -> tuple[float, ...]:
@@ -183,8 +224,9 @@ def _edges(cell: Any, wish: Optimal, begin: float, last: float) -> tuple[float, 
     return tuple(sorted([*map(float, distant), *jumps]))
 
 
-def _in_closed_form(cell: OnlineCell, wish: Optimal, last: float) -> Found | None:
+def _in_closed_form(cell: OnlineCell, last: float) -> Found | None:
     """The best rate at every time of students who start alike, or None where it has no closed form."""
+    wish = cell.wishes["eta"]
     power, R = length_power(cell.rule), float(cell.order_parameters.R[0])
     if power is None or cell.drift > 0 or len(cell.controls) > 1 or (power == 1 and R == 0) or not 0 <= R < 1:
         return None
@@ -199,6 +241,7 @@ def _in_closed_form(cell: OnlineCell, wish: Optimal, last: float) -> Found | Non
     values = np.maximum(eta, np.finfo(float).tiny)
     problem = problem_of(replace(cell, controls=()), segments)
     problem = problem._replace(step=(segments.edges[-1] - segments.edges[-2]) / STEPS)
+    problem = problem if wish.objective.over == LAST else problem.over_time
     cost, gradient = value_and_gradient(problem, values)
     control = Control(segments, tuple(values.tolist()), wish)
-    return Found(control, float(np.linalg.norm(gradient)), [float(np.exp(cost))])
+    return Found({"eta": control}, float(np.linalg.norm(gradient)), [float(np.exp(cost))])

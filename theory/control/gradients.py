@@ -1,4 +1,4 @@
-r"""The gradient of the final error with respect to a control, through the order-parameter equations.
+r"""The gradient of the final error with respect to controls, through the order-parameter equations.
 
 With the state x, :math:`\dot x = f(x, u)` and the cost :math:`J = \log\epsilon_g(x(T))`, reverse differentiation of the
 integrator gives :math:`dJ/du`, and, with respect to zeros that are added to the state at the beginning of each step,
@@ -8,13 +8,15 @@ is :math:`H_- - H_+`.
 
 The integrator is the Runge-Kutta method of order 4 with steps of fixed size, which end at every edge of the control: an
 adaptive one has steps that depend on the control, and no gradient. The logarithm of the error has a gradient of its own
-size; that of the error itself is smaller by the error. Steps of .1 err by 1e-8 in :math:`\log\epsilon_g` for two erf
+size; that of the error itself is smaller by the error. For the integral of the error over time the state has one more
+entry, the integral so far (`Integral`). Steps of .1 err by 1e-8 in :math:`\log\epsilon_g` for two erf
 units over t = 100. A segment's steps are computed again in the reverse pass, so that memory grows with the number of
 segments and the steps of one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -32,23 +34,40 @@ HALVES = np.array([0.0, 0.5, 1.0])  # the stages of a step, in its length
 
 
 class Controlled(Protocol):
-    """Equations with a control: a static argument of compiled programs, so hashable."""
+    """Equations with controls: a static argument of compiled programs, so hashable."""
 
-    def rates(self, setting: Any, given: Any, state: Array, control: Array) -> Array:
-        """The time derivative of the state (C,) at the value of the control, a scalar, and what is given there."""
+    def rates(self, setting: Any, given: Any, state: Array, controls: Array) -> Array:
+        """The time derivative of the state (C,) at the values of the controls (n,), and what is given there."""
 
-    def cost(self, setting: Any, state: Array) -> Array:
-        """The cost J of the state (C,) at the last time."""
+    def error(self, setting: Any, state: Array) -> Array:
+        """The error of the state (C,), whose logarithm at the last time is the cost J."""
+
+
+@dataclass(frozen=True)
+class Integral:
+    """Equations whose error is the mean of another's over time; the last entry of the state is its integral so far."""
+
+    system: Controlled
+
+    def rates(self, setting: tuple[Any, Array], given: Any, state: Array, controls: Array) -> Array:
+        """The time derivative of the state (C + 1,)."""
+        inner, _ = setting
+        now = self.system.rates(inner, given, state[:-1], controls)
+        return jnp.append(now, self.system.error(inner, state[:-1]))
+
+    def error(self, setting: tuple[Any, Array], state: Array) -> Array:
+        """The integral over the time that has passed."""
+        return state[-1] / setting[1]
 
 
 class Path(NamedTuple):
-    """The effect of a control: the cost, its gradient (size,), and at the beginning of each step (n,) the time, the
-    control, the Hamiltonian and the state (n, C); the state at the end (C,)."""
+    """The effect of controls: the cost, its gradient (controls * size,), and at the beginning of each step (n,) the
+    time, the controls (n, controls), the Hamiltonian and the state (n, C); the state at the end (C,)."""
 
     cost: float
     gradient: np.ndarray
     t: np.ndarray
-    control: np.ndarray
+    controls: np.ndarray
     hamiltonian: np.ndarray
     states: np.ndarray
     last: np.ndarray
@@ -62,15 +81,24 @@ class Course(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A system, its run-time arguments, its state at the first edge (C,), the control's segments, what else is given on
-    each of these (arrays with an axis of segments first, or None), and the longest step."""
+    """A system, its run-time arguments, its state at the first edge (C,), the segments of its controls, what else is
+    given on each of these (arrays with an axis of segments first, or None), the number of controls, and the longest
+    step."""
 
     system: Controlled
     setting: Any
     start: np.ndarray
     segments: Segments
     given: Any = None
+    controls: int = 1
     step: float = STEP
+
+    @property
+    def over_time(self) -> Problem:
+        """The problem of the mean error over time."""
+        span = self.segments.edges[-1] - self.segments.edges[0]
+        start = np.append(self.start, 0.0)
+        return self._replace(system=Integral(self.system), setting=(self.setting, np.float64(span)), start=start)
 
     @property
     def steps(self) -> int:
@@ -91,35 +119,36 @@ class Problem(NamedTuple):
 
 
 def value_and_gradient(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
-    """The cost of a control with these values (size,), and its gradient (size,)."""
+    """The cost of controls with these values (controls * size,), one after the other, and its gradient."""
     with double_precision():
         cost, gradient = _value_and_gradient(problem.system, *problem.arguments, _by_segment(problem, values))
     return float(cost), np.asarray(gradient).reshape(-1)
 
 
 def path(problem: Problem, values: np.ndarray) -> Path:
-    """The effect of a control with these values (size,)."""
+    """The effect of controls with these values (controls * size,), one after the other."""
     with double_precision():
         found = _path(problem.system, *problem.arguments, _by_segment(problem, values))
-    cost, gradient, control, hamiltonian, states, last = map(np.asarray, found)
+    cost, gradient, controls, hamiltonian, states, last = map(np.asarray, found)
     edges = np.asarray(problem.segments.edges)
     t = edges[:-1, None] + np.diff(edges)[:, None] * problem.fractions[:, 0]
-    gradient, t, control, hamiltonian = (part.reshape(-1) for part in (gradient, t, control, hamiltonian))
-    return Path(float(cost), gradient, t, control, hamiltonian, states.reshape(-1, states.shape[-1]), last)
+    gradient, t, hamiltonian = (part.reshape(-1) for part in (gradient, t, hamiltonian))
+    controls, states = (part.reshape(-1, part.shape[-1]) for part in (controls, states))
+    return Path(float(cost), gradient, t, controls, hamiltonian, states, last)
 
 
 def _by_segment(problem: Problem, values: np.ndarray) -> np.ndarray:
-    return np.asarray(values, float).reshape(problem.segments.number, problem.segments.points)
+    return np.asarray(values, float).reshape(problem.controls, problem.segments.number, problem.segments.points)
 
 
 @cached_program
 def _value_and_gradient(
     system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
 ) -> tuple[Array, ...]:
-    """The cost, and its gradient by the values (segments, points)."""
+    """The cost, and its gradient by the values (controls, segments, points)."""
 
     def cost(values: Array) -> Array:
-        return system.cost(setting, _integrated(system, setting, start, course, _stages(weights, values))[0])
+        return jnp.log(system.error(setting, _integrated(system, setting, start, course, _stages(weights, values))[0]))
 
     return jax.value_and_grad(cost)(values)
 
@@ -128,26 +157,26 @@ def _value_and_gradient(
 def _path(
     system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
 ) -> tuple[Array, ...]:
-    """The cost, its gradient; control, Hamiltonian and state at the beginning of each step; the state at the end."""
+    """The cost, its gradient; controls, Hamiltonian and state at the beginning of each step; the state at the end."""
 
     def cost(values: Array, added: Array) -> tuple[Array, tuple[Array, Array]]:
         last, states = _integrated(system, setting, start, course, _stages(weights, values), added)
-        return system.cost(setting, last), (last, states)
+        return jnp.log(system.error(setting, last)), (last, states)
 
-    zeros = jnp.zeros((*values.shape[:1], *weights.shape[:1], *start.shape))
+    zeros = jnp.zeros((values.shape[1], *weights.shape[:1], *start.shape))
     (found, (last, states)), (gradient, costates) = jax.value_and_grad(cost, (0, 1), has_aux=True)(values, zeros)
-    controls = _stages(weights, values)[..., 0]
+    controls = _stages(weights, values)[:, :, 0]
 
     def on_segment(given: Any, states: Array, controls: Array) -> Array:
-        return jax.vmap(lambda state, control: system.rates(setting, given, state, control))(states, controls)
+        return jax.vmap(lambda state, now: system.rates(setting, given, state, now))(states, controls)
 
     rates = jax.vmap(on_segment)(course.given, states, controls)
     return found, gradient, controls, jnp.sum(costates * rates, axis=-1), states, last
 
 
 def _stages(weights: Array, values: Array) -> Array:
-    """The control (segments, steps, 3) at all stages."""
-    return jnp.einsum("nsp,kp->kns", weights, values)
+    """The controls (segments, steps, 3, controls) at all stages."""
+    return jnp.einsum("nsp,ckp->knsc", weights, values)
 
 
 def _integrated(

@@ -1,34 +1,45 @@
-r"""The equations that have a control: one perceptron, a network, or a network that learns several tasks.
+r"""The equations that have controls: a perceptron or a network, of one task or of several.
 
-The control is the learning rate or, of several tasks, the fraction of the first; other functions of time are constant
-on each segment of the control. The state of a perceptron is :math:`(\log l, \log\theta)`, that of networks R, Q and v
-(`theory.networks.equations`).
+Controls are the learning rate and, of two tasks, the fraction of the first; other functions of time are constant on
+each segment of the controls. The state of a perceptron is :math:`(\log l, \log\theta)`, of several tasks
+:math:`(\log l, 1-R_s)`, and that of networks R, Q and v (`theory.networks.equations`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from statmech.controls import Segments
 from statmech.numerics.gaussian import Array
+from statmech.optima import Objective
 from statmech.order_parameters import angle_from_versine
 from statmech.parameters import Family, family_of
+from statmech.rules import Averages
+from statmech.scenarios.controlled_keys import SHARE
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_tasks import OnlineTaskCell
 from statmech.schedules import CONSTANT, Changes
 from theory.control.gradients import Problem
-from theory.networks import tasks
+from theory.networks import tasks as network_tasks
 from theory.networks.averages import Fields, errors
 from theory.networks.equations import Equations, Setting, equations_of, field, fields_of, packed, setting_of, unpacked
 from theory.networks.tasks import TaskEquations, TaskSetting
+from theory.online import tasks as online_tasks
+from theory.online.averages import averages
 from theory.online.equations import logarithmic_rates
 from theory.online.students import initial
+
+ETA = ("eta",)  # the only control of one task, and of a cell that wants none
+SMALLEST = 1e-18  # 1 - R: at 0 the angle has no slope
 
 
 class StudentSetting(NamedTuple):
@@ -45,14 +56,14 @@ class StudentRate:
     rule: Family
     closed: bool
 
-    def rates(self, setting: StudentSetting, given: Array, state: Array, control: Array) -> Array:
+    def rates(self, setting: StudentSetting, given: Array, state: Array, controls: Array) -> Array:
         """The time derivative of (log l, log theta)."""
-        rule: Any = replace(self.rule(**setting.parameters), eta=control)
+        rule: Any = replace(self.rule(**setting.parameters), eta=controls[0])
         return jnp.stack(logarithmic_rates(rule, self.closed, (state[0], state[1]), given, setting.changes))
 
-    def cost(self, setting: StudentSetting, state: Array) -> Array:
-        r""":math:`\log\epsilon_g = \log(\theta/\pi)`."""
-        return state[1] - np.log(np.pi)
+    def error(self, setting: StudentSetting, state: Array) -> Array:
+        r""":math:`\epsilon_g = \theta/\pi`."""
+        return jnp.exp(state[1]) / np.pi
 
 
 @dataclass(frozen=True)
@@ -61,48 +72,78 @@ class NetworkRate:
 
     equations: Equations
 
-    def rates(self, setting: Setting, given: Array, state: Array, control: Array) -> Array:
+    def rates(self, setting: Setting, given: Array, state: Array, controls: Array) -> Array:
         """The time derivative of R, Q and v, one after the other."""
-        now = setting._replace(eta=control[None], noise=given[None])
+        now = setting._replace(eta=controls, noise=given[None])
         return field(self.equations, now, state[:, None])[:, 0]
 
-    def cost(self, setting: Setting, state: Array) -> Array:
-        r""":math:`\log\epsilon_g`."""
-        return jnp.log(_error(fields_of(self.equations, setting, unpacked(self.equations, state[:, None]))))
+    def error(self, setting: Setting, state: Array) -> Array:
+        r""":math:`\epsilon_g`."""
+        return _error(fields_of(self.equations, setting, unpacked(self.equations, state[:, None])))
 
 
 class OfSegment(NamedTuple):
-    """Values on a segment for a network of several tasks: learning rate, noise, and the probabilities of tasks."""
+    """Values on a segment for several tasks: learning rate, noise, and the probabilities of tasks."""
 
     eta: Array
     noise: Array
     shares: Array
 
+    def at(self, controls: Mapping[str, Array]) -> OfSegment:
+        """With the values of controls in their place."""
+        share = controls.get(SHARE)
+        shares = self.shares if share is None else jnp.stack([share, 1 - share])
+        return OfSegment(controls.get("eta", self.eta), self.noise, shares)
+
 
 @dataclass(frozen=True)
-class TasksControl:
-    """A network of several tasks; the control is the fraction of the first of two, or the learning rate."""
+class StudentOfTasks:
+    """A perceptron of several tasks with these controls, and the tasks' weights in the error."""
+
+    rule: Family
+    closed: bool
+    controls: tuple[str, ...]
+    weights: tuple[float, ...]
+
+    def rates(self, setting: online_tasks.Setting, given: OfSegment, state: Array, controls: Array) -> Array:
+        """The time derivative of log l and y."""
+        now = given.at(dict(zip(self.controls, controls, strict=True)))
+        rule: Any = replace(self.rule(**setting.parameters), eta=now.eta)
+        length, y = jnp.exp(state[0]), jnp.clip(state[1:], SMALLEST, 2.0)
+        theta = angle_from_versine(y)
+        each = Averages(*(part + 0.0 * theta for part in averages(rule, self.closed, theta, length, now.noise)))
+        growth, y_rate = online_tasks.task_rates(each, length, y, setting, now.shares)
+        return jnp.append(growth, y_rate)
+
+    def error(self, setting: online_tasks.Setting, state: Array) -> Array:
+        r"""The mean :math:`\epsilon_g = \theta/\pi` of all tasks."""
+        return np.asarray(self.weights) @ angle_from_versine(jnp.clip(state[1:], SMALLEST, 2.0)) / np.pi
+
+
+@dataclass(frozen=True)
+class NetworkOfTasks:
+    """A network of several tasks with these controls, and the tasks' weights in the error."""
 
     equations: TaskEquations
-    of_share: bool
+    controls: tuple[str, ...]
+    weights: tuple[float, ...]
 
-    def rates(self, setting: TaskSetting, given: OfSegment, state: Array, control: Array) -> Array:
+    def rates(self, setting: TaskSetting, given: OfSegment, state: Array, controls: Array) -> Array:
         """The time derivative of R, Q and the heads, one after the other."""
-        shares = jnp.stack([control, 1 - control]) if self.of_share else given.shares
-        eta = given.eta if self.of_share else control
-        network = setting.network._replace(eta=eta[None], noise=given.noise[None])
+        at = given.at(dict(zip(self.controls, controls, strict=True)))
+        network = setting.network._replace(eta=at.eta[None], noise=at.noise[None])
         now = setting._replace(network=network)
-        return tasks.field(self.equations, now, shares[:, None], state[:, None])[:, 0]
+        return network_tasks.field(self.equations, now, at.shares[:, None], state[:, None])[:, 0]
 
-    def cost(self, setting: TaskSetting, state: Array) -> Array:
-        r""":math:`\log` of the mean :math:`\epsilon_g` of all tasks."""
-        units, of_network = tasks.unpacked(self.equations, state[:, None]), self.equations.network
+    def error(self, setting: TaskSetting, state: Array) -> Array:
+        r"""The mean :math:`\epsilon_g` of all tasks."""
+        units, of_network = network_tasks.unpacked(self.equations, state[:, None]), self.equations.network
         heads = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))
         every = [
             _error(fields_of(of_network, setting.network._replace(w=w), units._replace(v=v)))
             for w, v in zip(setting.network.w, heads, strict=True)
         ]
-        return jnp.log(sum(every) / len(every))
+        return np.asarray(self.weights) @ jnp.stack(every)
 
 
 def _error(fields: Fields) -> Array:
@@ -112,29 +153,26 @@ def _error(fields: Fields) -> Array:
 
 @singledispatch
 def problem_of(cell: Any, segments: Segments) -> Problem:
-    """The problem of the best control of a cell's learning rate, or of the fraction of its first task.
+    """The problem of the best controls of a cell: those that it wants, or its learning rate.
 
     Parameters
     ----------
     cell
-        A cell with one distinct student, of a network, or of a network of several tasks.
+        A cell of one distinct perceptron or of a network, of one task or of several.
     segments
-        Those of the control; other functions of time jump at edges only.
+        Those of the controls; other functions of time jump at edges only.
     """
     raise TypeError(f"{cell!r} has no control")
 
 
 @problem_of.register
 def _of_student(cell: OnlineCell, segments: Segments) -> Problem:
-    start, family = initial(cell), family_of(cell.rule)
-    parameters = {name: np.float64(getattr(cell.rule, name)) for name in family.reals}
+    start = initial(cell)
     angle = float(np.squeeze(angle_from_versine(start.y[:1])))
-    state = np.array([float(start.log_length[0]), np.log(angle)])
-    changes = Changes(np.float64(cell.drift), np.float64(cell.decay), CONSTANT)
     return Problem(
-        StudentRate(family, cell.rule.has_closed_form),
-        StudentSetting(parameters, changes),
-        state,
+        StudentRate(family_of(cell.rule), cell.rule.has_closed_form),
+        StudentSetting(_parameters(cell), Changes(np.float64(cell.drift), np.float64(cell.decay), CONSTANT)),
+        np.array([float(start.log_length[0]), np.log(angle)]),
         segments,
         np.array([now.flip for now in _at_edges(cell, segments)]),
     )
@@ -147,15 +185,44 @@ def _of_network(cell: NetworkCell, segments: Segments) -> Problem:
 
 
 @problem_of.register
-def _of_tasks(cell: NetworkTaskCell, segments: Segments) -> Problem:
-    of_share, begin = cell.wants_share, segments.edges[0]
-    now = _at_edges(cell, segments)
-    shares = np.array([cell.pieces.at(np.float64(t)) for t in segments.edges[:-1]])
-    given = OfSegment(np.array([at.eta for at in now]), np.array([at.noise for at in now]), shares)
-    [units] = tasks.solve_cells([cell], [begin]) if begin > 0 else [cell.units]
-    start = tasks.packed(type(units)(*(part[0] for part in units)) if begin > 0 else units)
-    system = TasksControl(tasks.equations_of(cell), of_share)
-    return Problem(system, tasks.setting_of([cell]), start, segments, given)
+def _of_student_of_tasks(cell: OnlineTaskCell, segments: Segments) -> Problem:
+    begin, family = segments.edges[0], family_of(cell.rule)
+    start = online_tasks.start_of(cell)[:-1]
+    if begin > 0:
+        [student] = online_tasks.solve_cells([cell], [begin])
+        start = np.append(student.log_length[0], student.y[0])
+    lanes = online_tasks.setting_of([replace(cell, controls=())], (family,))
+    system = StudentOfTasks(family, cell.rule.has_closed_form, *_wanted(cell))
+    given = _given(cell, segments, [(now.rule.eta, now.flip) for now in _at_edges(cell, segments)])
+    return Problem(system, jax.tree.map(lambda of: of[..., 0], lanes), start, segments, given, len(system.controls))
+
+
+@problem_of.register
+def _of_network_of_tasks(cell: NetworkTaskCell, segments: Segments) -> Problem:
+    begin, units = segments.edges[0], cell.units
+    if begin > 0:
+        [found] = network_tasks.solve_cells([cell], [begin])
+        units = type(units)(*(part[0] for part in found))
+    system = NetworkOfTasks(network_tasks.equations_of(cell), *_wanted(cell))
+    given = _given(cell, segments, [(now.eta, now.noise) for now in _at_edges(cell, segments)])
+    setting, start = network_tasks.setting_of([cell]), network_tasks.packed(units)
+    return Problem(system, setting, start, segments, given, len(system.controls))
+
+
+def _parameters(cell: OnlineCell) -> dict[str, Array]:
+    return {name: np.float64(getattr(cell.rule, name)) for name in family_of(cell.rule).reals}
+
+
+def _wanted(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """The controls of a cell of several tasks, and the tasks' weights in the error."""
+    names, objectives = tuple(cell.wishes) or ETA, [wish.objective for wish in cell.wishes.values()]
+    return names, tuple((objectives or [Objective()])[0].shares(cell.tasks).tolist())
+
+
+def _given(cell: Any, segments: Segments, numbers: list[tuple[float, float]]) -> OfSegment:
+    """The learning rate and the noise, and the probabilities of tasks, on each segment."""
+    eta, noise = np.array(numbers, float).T
+    return OfSegment(eta, noise, np.array([cell.pieces.at(np.float64(t)) for t in segments.edges[:-1]]))
 
 
 def _at_edges(cell: Any, segments: Segments) -> list[Any]:

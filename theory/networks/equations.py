@@ -19,10 +19,12 @@ side (`theory.numerics.dormand_prince`), each a lane of the last axis.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -64,7 +66,8 @@ class Equations:
 
 
 class Setting(NamedTuple):
-    """Run-time arguments, lanes last: the activation's parameters, rates, noise, decay (L,), T (M, M, L), w (M, L)."""
+    """Run-time arguments, lanes last: the activation's parameters, rates, noise, decay (L,), T (M, M, L), w (M, L), and
+    the learning rate (`statmech.controls.Polynomials`) if it changes."""
 
     parameters: dict[str, Array]
     eta: Array
@@ -73,6 +76,7 @@ class Setting(NamedTuple):
     decay: Array
     T: Array
     w: Array
+    course: Any = None
 
 
 class Entries(NamedTuple):
@@ -149,6 +153,23 @@ def field(equations: Equations, setting: Setting, rows: Array) -> Array:
     return jnp.concatenate(rates(equations, setting, unpacked(equations, rows), entries))
 
 
+def over_time(rates: Callable[[Setting, Array], Array], setting: Setting, rows: Array) -> Array:
+    """The time derivative of the state's rows (C, L); the last is the time if the learning rate is a function of it."""
+    if setting.course is None:
+        return rates(setting, rows)
+    eta = jax.vmap(lambda course, t: course.at(t), -1)(setting.course, rows[-1])
+    now = rates(setting._replace(eta=eta, course=None), rows[:-1])
+    return jnp.concatenate([now, jnp.ones_like(rows[-1:])])
+
+
+def with_time(solve: Callable[[Array], tuple[Array, Array]], setting: Setting, start: Array) -> tuple[Array, Array]:
+    """Solve from the state's rows (C, L), with a row of the time if the learning rate is a function of it."""
+    if setting.course is None:
+        return solve(start)
+    rows, completed = solve(np.concatenate([start, np.zeros_like(start[:1])]))
+    return rows[:, :-1], completed
+
+
 @cached_program
 def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> tuple[Array, Array]:
     """Integrate the state's rows (T, C, L); also return True for lanes that have reached the last time.
@@ -165,7 +186,7 @@ def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Arr
         Largest number of steps.
     """
     atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.approximate else RTOL
-    return integrate(lambda rows: field(equations, setting, rows), start, times, rtol, atol, most)
+    return integrate(partial(over_time, partial(field, equations), setting), start, times, rtol, atol, most)
 
 
 def equations_of(cell: NetworkCell) -> Equations:
@@ -180,7 +201,9 @@ def setting_of(cells: Sequence[NetworkCell]) -> Setting:
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
     rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in RATES}
     T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
-    return Setting(parameters, **rates, T=T, w=w)
+    courses = [cell.polynomials["eta"] for cell in cells if "eta" in cell.given]
+    course = jax.tree.map(lambda *of: np.stack(of, axis=-1), *courses) if courses else None
+    return Setting(parameters, **rates, T=T, w=w, course=course)
 
 
 def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Units]:
@@ -192,8 +215,8 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
     check_fork()
     t = np.asarray(list(times), float)
 
-    def program(at: int) -> tuple[Equations, tuple[float, ...]]:
-        return equations_of(cells[at]), cells[at].edges
+    def program(at: int) -> tuple[Equations, tuple[Any, ...]]:
+        return equations_of(cells[at]), cells[at].layout
 
     def together(program: tuple[Equations, Any], some: list[int]) -> list[Units]:
         return _solve_together(program[0], [cells[at] for at in some], t)
@@ -235,7 +258,8 @@ def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: n
     most = np.int64(MAX_STEPS_LESS if equations.approximate else MAX_STEPS)
 
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
-        return solve_lanes(equations, setting_of([cell.after(begin) for cell in filled]), start, times, most)
+        setting = setting_of([cell.after(begin) for cell in filled])
+        return with_time(lambda rows: solve_lanes(equations, setting, rows, times, most), setting, start)
 
     rows, completed = in_pieces(solve, cells[0].edges or (0.0,), start, times)
     rows = np.moveaxis(rows, -1, 0)[: len(cells)]

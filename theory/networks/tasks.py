@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -109,7 +110,11 @@ def solve_piece(
         Those of `theory.networks.equations.solve_lanes`, from the beginning of the piece.
     """
     atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.network.approximate else RTOL
-    return integrate(lambda rows: field(equations, setting, shares, rows), start, times, rtol, atol, most)
+
+    def now(network: Setting, rows: Array) -> Array:
+        return field(equations, setting._replace(network=network), shares, rows)
+
+    return integrate(partial(one_task.over_time, now, setting.network), start, times, rtol, atol, most)
 
 
 def solve_tasks(
@@ -121,7 +126,10 @@ def solve_tasks(
 
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
         shares = np.stack([cell.pieces.at(np.float64(begin)) for cell in cells], axis=-1)
-        return solve_piece(equations, setting_of([cell.after(begin) for cell in cells]), shares, start, times, most)
+        setting = setting_of([cell.after(begin) for cell in cells])
+        return one_task.with_time(
+            lambda rows: solve_piece(equations, setting, shares, rows, times, most), setting.network, start
+        )
 
     with double_precision():
         return in_pieces(solve, cells[0].edges, start, times)
@@ -136,8 +144,8 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     check_fork()
     t = np.asarray(list(times), float)
 
-    def program(at: int) -> tuple[TaskEquations, tuple[float, ...]]:
-        return equations_of(cells[at]), cells[at].edges
+    def program(at: int) -> tuple[TaskEquations, tuple[Any, ...]]:
+        return equations_of(cells[at]), cells[at].layout
 
     def together(program: tuple[TaskEquations, Any], some: list[int]) -> list[Units]:
         return _solve_together(program[0], [cells[at] for at in some], t)

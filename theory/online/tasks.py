@@ -15,7 +15,8 @@ is exactly 0 for s = a, :math:`T_{sa} - R_sR_a = y_s + y_a - y_sy_a - d_{sa}`. F
 `theory.online.equations`. A step that averages b examples moves as far as b steps of one with the rates
 :math:`\eta/b` and :math:`\nu/b`: only :math:`\eta^2` becomes :math:`\eta^2/b`.
 
-The probabilities jump where a piece of the protocol begins, so that each piece is integrated by itself.
+The probabilities jump where a piece of the protocol begins, and a function of time at its edges, so that each piece is
+integrated by itself.
 """
 
 from __future__ import annotations
@@ -58,11 +59,12 @@ class Student(NamedTuple):
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled solver: rules, closed forms or quadrature, the schedule if there is one."""
+    """Static arguments of the compiled solver: rules, closed forms or quadrature, and whether the learning rate changes
+    within a piece."""
 
     rules: tuple[Family, ...]
     closed: bool
-    scheduled: str | None
+    changing: bool
 
 
 class Setting(NamedTuple):
@@ -104,7 +106,7 @@ def _rates(equations: Equations, rows: Array, setting: Setting, shares: Array) -
 
     def under(family: Family) -> Callable[[], tuple[Array, Array]]:
         parameters = {name: setting.parameters[name] for name in family.reals}
-        if equations.scheduled:
+        if equations.changing:
             parameters["eta"] = setting.changes.schedule.rate(parameters["eta"], t)
         rule: Rule = family(**parameters)
 
@@ -150,7 +152,7 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
     def program(at: int) -> tuple[Any, ...]:
         cell = cells[at]
         closed, scheduled = cell.rule.has_closed_form, None if cell.schedule is None else cell.annealing
-        return closed, None if closed else family_of(cell.rule), scheduled, cell.tasks, tuple(cell.pieces.starts)
+        return closed, None if closed else family_of(cell.rule), scheduled, cell.tasks, cell.layout
 
     def together(program: tuple[Any, ...], some: list[int]) -> list[Student]:
         return _solve_together([cells[at] for at in some], t)
@@ -161,23 +163,26 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
 def _identity(cell: OnlineTaskCell) -> tuple[Any, ...]:
     """Return all that a cell's equations and their start depend on."""
     rule = (cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items())
-    return (*rule, id(cell.start), cell.overlap, cell.batch, cell.protocol, cell.switch)
+    return (*rule, id(cell.start), cell.overlap, cell.batch, cell.protocol, cell.switch, *cell.controls)
 
 
 def _solve_together(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[Student]:
     """The students of cells that one program serves; lanes are filled up."""
     rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in cells))
-    scheduled = None if cells[0].schedule is None else cells[0].annealing
-    equations = Equations(rules, cells[0].rule.has_closed_form, scheduled)
     filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
-    setting, start = setting_of(filled, rules), np.stack([start_of(cell) for cell in filled], axis=-1)
+    start = np.stack([start_of(cell) for cell in filled], axis=-1)
 
     def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
+        now = [cell.after(begin) for cell in filled]
         shares = np.stack([cell.pieces.at(np.float64(begin)) for cell in filled], axis=-1)
-        return solve_piece(equations, setting, shares, rows, recorded, np.int64(MAX_STEPS))
+        controlled = "eta" in now[0].given  # by polynomials of the time from the beginning of the piece
+        if controlled:
+            rows = np.append(rows[:-1], np.zeros_like(rows[-1:]), axis=0)
+        equations = Equations(rules, now[0].rule.has_closed_form, controlled or now[0].schedule is not None)
+        return solve_piece(equations, setting_of(now, rules), shares, rows, recorded, np.int64(MAX_STEPS))
 
     with double_precision():
-        rows, completed = in_pieces(solve, cells[0].pieces.starts, start, times)
+        rows, completed = in_pieces(solve, cells[0].edges, start, times)
     found = [rows[..., at] for at in range(len(cells))]
     check_complete(cells, found, completed, times[-1])
     for cell, own in zip(cells, found, strict=True):

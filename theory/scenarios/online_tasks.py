@@ -8,11 +8,13 @@ import numpy as np
 
 from statmech.order_parameters import angle_from_versine
 from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
+from theory.control.at_optimum import at_optimum
 from theory.online.tasks import Student, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity"
 
 
+@at_optimum
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order."""
     return map(_described, solve_cells(cells, scenario.t))

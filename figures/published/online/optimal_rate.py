@@ -20,7 +20,7 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error, and the best rate below it."""
-    figure = best_control.draw("optimal_rate", simulation, theory, "eta", r"$\eta$", log="xy")
+    figure = best_control.draw("optimal_rate", simulation, theory, "eta", {"eta": r"$\eta$"}, log="xy")
     ax = figure.axes[0]
     if scenario_of(theory).rule == "perceptron":
         t = np.geomspace(*ax.get_xlim(), 100)

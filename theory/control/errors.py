@@ -1,0 +1,65 @@
+r"""What best controls minimise, from the exact equations: the error at the last time, or its mean over time.
+
+The mean is a sum over Gauss-Legendre nodes of panels that are equal, and geometric near t = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from statmech.errors import DivergedError, SolverError
+from statmech.numerics.gaussian import legendre
+from statmech.optima import LAST, Objective
+from statmech.order_parameters import angle_from_versine
+from statmech.scenarios.network_tasks import NetworkTaskCell
+from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_tasks import OnlineTaskCell
+from theory.networks import equations
+from theory.networks import tasks as network_tasks
+from theory.online import tasks as online_tasks
+from theory.online import trajectories
+
+PANELS, GEOMETRIC, FIRST, NODES = 50, 40, 1e-4, 4  # of an integral over time, the first relative to all
+
+
+def objectives(cells: Sequence[Any], last: float, objective: Objective) -> np.ndarray:
+    """The objective (n,) of cells of one kind; infinite if the student diverges."""
+    try:
+        return _objectives(cells, last, objective)
+    except (SolverError, DivergedError):
+        if len(cells) == 1:
+            return np.array([np.inf])
+    return np.concatenate([objectives([cell], last, objective) for cell in cells])
+
+
+def _objectives(cells: Sequence[Any], last: float, objective: Objective) -> np.ndarray:
+    if objective.over == LAST:
+        times, weights = np.array([last]), np.ones(1)
+    else:
+        times, weights = _nodes(last)
+    found = np.stack(errors_of(cells, times))
+    return np.asarray(weights @ found @ objective.shares(found.shape[-1]))
+
+
+def errors_of(cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
+    """The generalization errors (T, tasks) of cells of one kind, integrated side by side where they can be."""
+    if isinstance(cells[0], OnlineTaskCell):
+        return [angle_from_versine(student.y) / np.pi for student in online_tasks.solve_cells(cells, times)]
+    if isinstance(cells[0], OnlineCell):
+        return [angle_from_versine(of.y[:, :1]) / np.pi for of in trajectories.solve_cells(list(cells), times)]
+    if isinstance(cells[0], NetworkTaskCell):
+        units = network_tasks.solve_cells(cells, times)
+        return [network_tasks.errors_of(cell, own) for cell, own in zip(cells, units, strict=True)]
+    solved = equations.solve_cells(cells, times)
+    return [equations.error_of(cell, own)[:, None] for cell, own in zip(cells, solved, strict=True)]
+
+
+def _nodes(last: float) -> tuple[np.ndarray, np.ndarray]:
+    """The times of a mean over time, and their weights."""
+    edges = np.union1d(np.linspace(0, last, PANELS + 1), np.geomspace(FIRST, 1, GEOMETRIC) * last)
+    x, weight = legendre(NODES)
+    width = np.diff(edges)[:, None]
+    return (edges[:-1, None] + width * x).reshape(-1), (width * weight).reshape(-1) / last
