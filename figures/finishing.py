@@ -14,8 +14,9 @@ from figures.residuals import is_strip, label_strips
 from figures.style import WISH
 from statmech.results.results import Results
 
-KEY = "points: simulation, lines: theory"
-POINTS = "points: simulation"
+POINTS, BARS = "points: simulation", " (mean, standard error)"
+LINES = "lines: theory"
+FOLDS = "bars: standard errors over folds"
 GREY = "0.35"
 WHOLE = ("step $", "epochs", "updates", "units", "students")  # in labels of axes of whole numbers
 WORDS = ("simulation", "theory", "equations", "measured")  # of a legend that says itself what points or lines are
@@ -43,7 +44,7 @@ def finished(figure: Figure, results: Results, points: str | None = None, lines:
     if not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in shown)):
         heading(figure, [labels.size_of(results.either)])
     if results.simulation is not None and (points, lines) != ("", ""):
-        _key(figure, KEY if results.theory is not None and lines != "" else POINTS if results.theory else "")
+        _key(figure, _words(results, points, lines))
     label_strips(figure)
     for ax in shown:
         _round_ticks(ax)
@@ -63,16 +64,24 @@ def panels_of(figure: Figure) -> list[Axes]:
     return [ax for ax in figure.axes if ax.axison and ax.get_label() != "<colorbar>" and not is_strip(ax)]
 
 
+def _words(results: Results, points: str | None, lines: str | None) -> list[str]:
+    """Return what points with their bars, and lines, are; of a study on data what its bars are."""
+    if results.theory is None:
+        return [FOLDS] if points is None and "fold" in results.either.dims else []
+    bars = BARS if points is None and results.scenario.seeds > 1 else ""
+    return [POINTS + bars, *([LINES] if lines != "" else [])]
+
+
 def _titles(ax: Axes) -> str:
     return ax.get_title(loc="left") + ax.get_title()
 
 
-def _key(figure: Figure, words: str) -> None:
+def _key(figure: Figure, words: list[str]) -> None:
     """Write the key as the title of the legend below, unless that says itself what points and lines are."""
     every = [legend for legend in (*figure.legends, *(ax.get_legend() for ax in figure.axes)) if legend is not None]
     said = " ".join(text.get_text() for legend in every for text in legend.get_texts())
     below: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
     noted = below.get_title().get_text()
-    own = [] if not words or any(word in said + noted for word in WORDS) else [words]
+    own = [] if any(word in said + noted for word in WORDS) else words
     below.set_title(filled(figure, [*own, *noted.split("; ")], "; "))
     below.get_title().set_color(GREY)

@@ -25,6 +25,7 @@ SIGNS = {
     "to": "→",
     "ell": "ℓ",
 }
+STEP = re.compile(r", from t = (\S+) on (\S+)")  # in the name of a control that is constant on segments
 SPELT = {"lambda": "LAMDA"}  # by Unicode
 
 
@@ -78,14 +79,15 @@ def browser_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
 
     >>> from statmech import Scenario
     >>> label = browser_label(Scenario(rule="hebb", t=1))
-    >>> label("rule", "hebb"), label("eta", 0.5)
-    ('hebb', 'η = 0.5')
+    >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal")
+    ('hebb', 'η = 0.5', 'optimal η')
     """
 
     def label(name: str, value: Any) -> str:
         key = symbol(scenario, name)
-        said = value if isinstance(value, str) else f"{value:g}"
-        return said if isinstance(value, str) and not key.startswith("$") else f"{lettered(key) or name} = {said}"
+        if isinstance(value, str) and not key.startswith("$"):
+            return value
+        return valued(lettered(key) or name, value if isinstance(value, str) else f"{value:g}")
 
     return label
 
@@ -109,22 +111,51 @@ def value_in_words(value: Any) -> str:
 
 
 def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
-    """Label values in figures: a number by its key's symbol, a rule, learner, ... by its own label.
+    """Label values in figures: a number by its key's symbol, or by the key in words; a rule, ... by its own label.
 
     >>> from statmech import Scenario
     >>> label = mathtext_label(Scenario(rule="hebb", t=1))
-    >>> label("rule", "hebb"), label("eta", 0.5)
-    ('Hebbian', '$\\\\eta$ = 0.5')
+    >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal"), label("task", 2), label("epochs", 20)
+    ('Hebbian', '$\\\\eta$ = 0.5', 'optimal $\\\\eta$', 'task 2', '20 epochs')
+    >>> label("flip", "0.2, from t = 10 on 0")
+    '$p_f$ = 0.2 $\\\\to$ 0 at $t$ = 10'
     """
 
     def label(name: str, value: Any) -> str:
+        key = symbol(scenario, name)
         if not isinstance(value, str):
-            return f"{symbol(scenario, name)} = {value:g}"
+            number = power(f"{value:,g}")
+            if not key.startswith("$"):
+                return f"{number} {key}" if key.endswith("s") else f"{key} {number}"
+            return valued(key, number)
         words = kind_label(scenario.choices().get(name, {}), value)
         words = words.replace("$", r"\$")  # a dollar sign would begin mathematics
-        return f"{symbol(scenario, name)} = {words}" if symbol(scenario, name).startswith("$") else words
+        return valued(key, STEP.sub(r" $\\to$ \2 at $t$ = \1", power(words))) if key.startswith("$") else words
 
     return label
+
+
+def valued(key: str, words: str) -> str:
+    """Return a key with its value, a word before it.
+
+    >>> valued("λ", "0.1"), valued("λ", "best"), valued("η", "optimal in 10 segments")
+    ('λ = 0.1', 'best λ', 'optimal η in 10 segments')
+    """
+    first, _, others = words.partition(" ")
+    return f"{first} {key} {others}".rstrip() if first.isalpha() else f"{key} = {words}"
+
+
+def power(number: str) -> str:
+    r"""Write a number with an exponent as a power of ten, and other words as they are.
+
+    >>> power("0.1"), power("1e-07"), power("2.5e+09"), power("best")
+    ('0.1', '$10^{-7}$', '$2.5\\times 10^{9}$', 'best')
+    """
+    found = re.fullmatch(r"(-?[\d.]+)e([+-]\d+)", number)
+    if found is None:
+        return number
+    factor = "" if found[1] == "1" else rf"{found[1]}\times "
+    return f"${factor}10^{{{int(found[2])}}}$"
 
 
 def kind_label(kinds: Mapping[str, Any], name: str) -> str:

@@ -360,7 +360,7 @@ def finish(
     keys
         Handles of the legend.
     stated
-        Keys of a single value to state first; or words, with an equals sign.
+        Keys of a single value to state first, which results may lack; or words, with an equals sign.
     columns
         Of the legend; by default as many as there is room for.
     note
@@ -373,7 +373,7 @@ def finish(
     """
     shown = results.either if isinstance(results, Results) else results
     words = [_stated(results, shown[name]) if name in shown.coords else name for name in stated]
-    words = [word for word in words if "=" in word]  # results may lack a key
+    words = [word for word in words if word not in stated or "=" in word]
     heading(figure, [*words, labels.size_of(shown)])
     legend_below(figure, keys, columns, note)
     return figure
@@ -417,5 +417,7 @@ def legend_below(figure: Figure, keys: Sequence[Any], columns: int = 0, note: st
 
 
 def _stated(results: Results | xr.Dataset, value: xr.DataArray) -> str:
-    """Return the symbol and the single value of a key."""
-    return labels.mathtext_label(results_of(results).scenario)(str(value.name), value.item())
+    """Return the symbol and the single value of a key; of a kind its label and the key, such as "logistic loss"."""
+    scenario, name, only = results_of(results).scenario, str(value.name), value.item()
+    kind = isinstance(only, str) and not labels.symbol(scenario, name).startswith("$")
+    return labels.mathtext_label(scenario)(name, only) + (f" {name}" if kind else "")

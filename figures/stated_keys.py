@@ -69,18 +69,23 @@ def _defaults(scenario: AbstractScenario) -> dict[str, Any]:
 
 
 def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
-    begin, words = f"{labels.symbol(scenario, name)} = ", in_words(scenario, name, value)
-    return words if words.startswith(begin) else begin + words
+    """Return a key with its value in words."""
+    key, words = labels.symbol(scenario, name), in_words(scenario, name, value)
+    return labels.valued(key, words) if key.startswith("$") else f"{key} = {words}"
 
 
 def in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Return one value, a short list, or the range of a long one."""
-    label = labels.mathtext_label(scenario)
+    kinds = scenario.choices().get(name, {})
     many = list(value) if isinstance(value, tuple | list) else [value]
     if len(many) > FEW and all(isinstance(it, int | float) for it in many):
         many = sorted(many)  # its range; parallel axes are in any order
     words = [
-        label(name, it) if isinstance(it, str) else f"{it:,}" if isinstance(it, int) else labels.value_in_words(it)
+        labels.kind_label(kinds, it)
+        if isinstance(it, str)
+        else f"{it:,}"
+        if isinstance(it, int)
+        else labels.power(labels.value_in_words(it))
         for it in many
     ]
     return ", ".join(words) if len(words) <= FEW else f"{words[0]} to {words[-1]} ({len(words)} values)"

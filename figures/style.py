@@ -41,6 +41,13 @@ THEORY = "0.25"  # of one line for points of all colours
 SHADES = "viridis"  # of ordered values, more than there are colours
 MOST_POINTS = 15  # markers of one curve: more would hide its line
 JOIN: dict[str, Any] = {"color": "0.7", "linewidth": 0.6, "zorder": 1, "gid": AID}  # guides the eye between points
+STAR: dict[str, Any] = {  # marks a minimum, below the points
+    "marker": "*",
+    "markersize": 11,
+    "markeredgewidth": 0,
+    "linestyle": "none",
+    "zorder": 2.5,
+}
 SMALL = "small"  # of words inside panels
 BAND = 0.18  # opacity of the band in which theory expects one run
 EDGE = 0.5  # width of its edges

@@ -16,7 +16,7 @@ from statmech.errors import ConfigError
 
 
 def draw(
-    name: str, simulation: xr.Dataset, theory: xr.Dataset, axis: str, symbols: Mapping[str, str], *, log: str = ""
+    name: str, simulation: xr.Dataset, theory: xr.Dataset, axis: str, symbol: str, *, log: str = "", further: Any = ()
 ) -> Figure:
     """Draw a panel of the error, one for each task if there are several, and one for each control, if there are any.
 
@@ -31,7 +31,9 @@ def draw(
     symbols
         Of controls, by their names.
     log
-        Which axes are logarithmic; that of a control is so if "x" is.
+        Which axes are logarithmic; that of the control is so if "x" is.
+    further
+        Further keys of the legend.
     """
     if axis not in theory.dims or "t" not in theory.dims:
         raise ConfigError(f"{name} needs axes of t and of {axis}")
@@ -40,16 +42,13 @@ def draw(
     figure, axes = page(3.0, 1, tasks + len(controls), squeeze=False)
     results = along(simulation, theory, "t")
     split = "task" if tasks > 1 else ""
-    keys = panel(axes.flat[:tasks], results, "t", "eps_g", axis, split=split, log=log, dashes=True)
-    lines = results.lines if results.lines is not None else theory
-    for ax, control in zip(axes.flat[tasks:], controls, strict=True):
-        shown = _controls(ax, lines.sel(controlled=control), axis)
-        ax.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=symbols[control])
-        logarithmic(ax, log if "x" in log else "")
-        if len(shown) == 1:
-            best = theory.best_constant.sel(controlled=control).isel({axis: shown[0]})
-            guide(ax, y=float(best), text="best\nconstant")
-    return finish(figure, results, keys)
+    keys = panel(errors, results, "t", "eps_g", axis, split=split, log=log)
+    if best is not None:
+        _control(last, results.lines if results.lines is not None else theory, axis, best)
+        last.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=symbol)
+        logarithmic(last, log if "x" in log else "")
+        guide(last, y=float(theory.best_constant.isel({axis: best})), text="best\nconstant")
+    return finish(figure, results, [*keys, *further], "rule", "network")
 
 
 def _controls(ax: Axes, lines: xr.Dataset, axis: str) -> list[int]:

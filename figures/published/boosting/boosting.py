@@ -24,7 +24,7 @@ from statmech.numerics.statistics import standard_error_of_runs
 AXES = ("s", "P")  # of the sweep, that this figure shows
 MOST = 4  # curves of one P each
 CUT = 0.1  # of a mean: the lower end of its bar, below which the bar reaches the end of a logarithmic axis
-STAGES = "stages until all\nexamples are right"
+STAGES = "stages to zero\ntraining error"
 JOINED: dict[str, Any] = {"linestyle": "-"}
 SHARES = [0.02, 0.05, 0.1, 0.2, 0.5]
 CAPTION = (

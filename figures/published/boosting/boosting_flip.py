@@ -45,6 +45,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     legend_below(figure, [*left, *right], columns=4)
     heading(
         figure,
-        [f"$P$ = {int(simulation.P):,}", size_of(simulation)],
+        [f"$s$ = {int(simulation.s)}", f"$P$ = {int(simulation.P):,}", size_of(simulation)],
     )
     return figure

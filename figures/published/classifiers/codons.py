@@ -22,9 +22,9 @@ CODON = 3  # letters
 FRAME = COLOURS[1]
 CAPTION = (
     "Sum of the weights of conjunctions of two bases at each pair of positions, mean over held-out folds of windows of "
-    "five codons, the outlined squares (Jackson & Craven, section 4), for two discounts. The percentages are the part "
-    "of the conjunctions that lie within one codon; of all pairs of positions 14 % do. The windows stand in for the "
-    "paper's data."
+    "five codons, the outlined squares (Jackson & Craven, section 4), for two discounts d. The percentages are the "
+    "part of the conjunctions that lie within one codon; of all pairs of positions 14 % do. The windows stand in for "
+    "the paper's data."
 )
 POINTS = ""
 
@@ -64,10 +64,12 @@ def _outline(ax: Axes, length: int) -> None:
     """Frame the pairs within a codon."""
     for first in range(1, length - CODON + 2, CODON):
         low, high = first - 0.5, first + CODON - 0.5
-        ax.plot([low, high, high, low, low], [low, low, high, high, low], color=FRAME, linewidth=1.0, gid=AID)
+        ax.plot(
+            [low, high, high, low, low], [low, low, high, high, low], color=FRAME, linewidth=1.0, clip_on=False, gid=AID
+        )
 
 
 def _title(cell: xr.Dataset) -> str:
     pairs, within = float(cell.pairs.sum()), float(cell.codon_pairs.sum())
-    share = f": {100 * within / pairs:.0f} % within codons" if pairs and np.isfinite(within) else ""
-    return f"discount {float(cell.discount):g}{share}"
+    share = f": {100 * within / pairs:.0f} % in codons" if pairs and np.isfinite(within) else ""
+    return f"$d$ = {float(cell.discount):g}{share}"

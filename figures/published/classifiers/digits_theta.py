@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from figures.legends import entry
 from figures.panels import finish, guide, page, panel
+from statmech.data_sets import source
 from statmech.results.results import results_of
 
 AXES = ("classifier", "theta", "budget")  # of the sweep, that this figure shows
@@ -32,10 +33,12 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     panel(error, whole, "theta", "error", "classifier", **look, **HOLLOW)
     keys = panel(error, stopped, "theta", "error", "classifier", label="held-out errors (%)", **look, **FULL)
     panel(features, stopped, "theta", "features_learning", "classifier", **look, **HOLLOW)
-    panel(features, stopped, "theta", "features_evaluated", "classifier", label="features", **look, **FULL)
-    guide(features, y=float(whole.either.features_evaluated.max()))
+    panel(features, stopped, "theta", "features_evaluated", "classifier", label="features evaluated", **look, **FULL)
+    every = float(whole.either.features_evaluated.max())
+    guide(features, y=every)
     for ax in (error, features):
-        ax.set(xlabel=r"threshold $\theta$", ylim=(0, None))
+        ax.set(xlabel=r"threshold $\theta$")
+    features.set_ylim(0, None)
     for key, name in zip(keys, map(str, runs.classifier.values), strict=True):
         key.set_label(NAMES.get(name, key.get_label()))
     marks = [
@@ -43,7 +46,9 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         entry("(a) all features, (b) in learning", marker="o", linestyle="none", markerfacecolor="white"),
         entry("all features", linestyle=":"),
     ]
-    return finish(figure, simulation, [*keys, *marks], columns=3)
+    return finish(
+        figure, simulation, [*keys, *marks], f"{source(str(runs.data.item())).title}: $N$ = {every:g}", columns=3
+    )
 
 
 def _budgets(runs: xr.Dataset) -> tuple[int, int]:

@@ -27,6 +27,7 @@ STARS = (
     "Stars and plus signs: significantly less and more accurate than boosting, by a paired two-tailed t-test over "
     "folds at p <= 0.05; a fraction says in how many shuffles."
 )
+LEVEL = r"$p\leq0.05$ ($k/n$: in $k$ of $n$ shuffles)"
 LIFT = 0.17  # of measured values above the middle of a row, and of the paper's below it
 ROW = 0.3  # inches
 GREY: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
@@ -60,7 +61,7 @@ def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
     """Explain the markers of accuracies; colours are those of the rows."""
     look: dict[str, Any] = GREY | {"markersize": 6}
     stars = [
-        entry(f"{word} accurate than boosting, $p\\leq0.05$ (k/n: in k of n shuffles)", marker=rf"${mark}$", **look)
+        entry(f"{word} accurate than boosting, {LEVEL}", marker=rf"${mark}$", **look)
         for mark, word in ((r"\ast", "less"), ("+", "more"))
     ]
     legend_below(figure, [*_markers(study, paper.ACCURACY), *stars], columns=2)

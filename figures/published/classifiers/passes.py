@@ -8,8 +8,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures import labels
 from figures.legends import entry
-from figures.panels import legend_below, logarithmic, page
+from figures.panels import heading, legend_below, logarithmic, page
 from figures.published.classifiers.fold_means import curve, independent
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
@@ -22,6 +23,9 @@ CAPTION = (
     "of its weights over all visits (averaged) and the vote of all of them (voted), as in Figure 3.3 of Daume's "
     "chapter; and its test error for different orders of the examples. Learning ends after a pass without a mistake."
 )
+TEST: dict[str, Any] = {"marker": "o", "linestyle": "none"}
+TRAINING: dict[str, Any] = TEST | {"markerfacecolor": "white"}
+APART = 1.06  # factor between the points of two orders, whose bars would overlap
 POINTS = (
     "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or, of a given set, "
     "over folds."
@@ -37,8 +41,9 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         own = independent(simulation, name)
         usual = _classifiers(left, cells, own)
         _orders(right, cells, usual, own)
-        left.set_title(f"{source(name).title},\n{ORDERS[usual]}", loc="left")
-        right.set_title(f"{source(name).title},\n{_first(cells)}", loc="left")
+        of = f"{source(name).title}: " if len(sets) > 1 else ""
+        left.set_title(f"{of}{ORDERS[usual]}")
+        right.set_title(f"{of}{_first(cells)}")
         left.set_ylabel("error (%)")
         right.set_ylabel("test error (%)")
         for ax in (left, right):
@@ -46,9 +51,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
             logarithmic(ax, "x")
         left.set_ylim(bottom=0)
     left, right = axes[0]
-    of_classifiers, of_orders = (ax.get_legend_handles_labels()[0] for ax in (left, right))
-    half = len(of_classifiers) // 2  # test errors, then training errors
-    legend_below(figure, _columns(of_classifiers[:half], of_classifiers[half:], of_orders), columns=3)
+    tested, orders = (ax.get_legend_handles_labels()[0] for ax in (left, right))
+    marks = [entry("test error", **TEST), entry("training error", **TRAINING)]
+    heading(figure, [*([source(sets[0]).title] if len(sets) == 1 else []), labels.size_of(simulation)])
+    legend_below(figure, _columns(tested, marks, orders), columns=3)
     return figure
 
 
@@ -62,11 +68,12 @@ def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
     """Draw test errors as full and training errors as dashed lines, one colour per classifier; return their order."""
     orders = [str(order) for order in cells.order.values]
     usual = USUAL if USUAL in orders else orders[-1]
-    for name, of in (("accuracy", "test"), ("accuracy_training", "training")):
-        look: dict[str, Any] = {"linestyle": "--", "markerfacecolor": "white"} if of == "training" else {}
+    for name in ("accuracy", "accuracy_training"):
+        tested = name == "accuracy"
+        look: dict[str, Any] = {} if tested else {"linestyle": "--", "markerfacecolor": "white"}
         for index, classifier in enumerate(map(str, cells.classifier.values)):
             error = 100 * (1 - cells[name].sel(classifier=classifier, order=usual))
-            label = f"{CLASSIFIERS[classifier].label}, {of}"
+            label = CLASSIFIERS[classifier].label if tested else None
             curve(ax, cells.passes, error, index, own_examples, label=label, **look)
     return usual
 
@@ -75,9 +82,9 @@ def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None
     """Draw test errors of the first classifier: the order of the left panel in its colour, others in further ones."""
     error = 100 * (1 - cells.accuracy.isel(classifier=0))
     further = iter(range(cells.sizes["classifier"], cells.sizes["classifier"] + cells.sizes["order"]))
-    for order in map(str, cells.order.values):
-        index = 0 if order == usual else next(further)
-        curve(ax, cells.passes, error.sel(order=order), index, own_examples, label=f"order: {ORDERS[order]}")
+    for at, order in enumerate(map(str, cells.order.values)):
+        index, x = 0 if order == usual else next(further), cells.passes.values * APART ** (at - 1.5)
+        curve(ax, x, error.sel(order=order), index, own_examples, label=f"order: {ORDERS[order]}")
 
 
 def _first(cells: xr.Dataset) -> str:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from figures.legends import entry
 from figures.panels import along, finish, guide, page, panel
-from figures.style import THEORY
+from figures.style import STAR, THEORY
 
 AXES = ("loss", "alpha")  # of the sweep, that this figure shows
 CAPTION = (
@@ -18,7 +18,6 @@ CAPTION = (
     r"with labels of which a fraction is flipped. Stars: the smallest error of each loss; dashed, in the colour of the "
     r"loss: its error at the minimum with the best l2 penalty; dotted: the Bayes-optimal error."
 )
-MINIMUM: dict[str, Any] = {"marker": "*", "markersize": 9, "markeredgewidth": 0, "linestyle": "none", "zorder": 6}
 PENALTY: dict[str, Any] = {"linestyle": "--", "linewidth": 0.9}
 BAYES: dict[str, Any] = {"color": THEORY, "linestyle": ":", "linewidth": 1}
 
@@ -33,12 +32,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         solved = theory.sel(alpha=alpha) if split else theory
         for key, name in zip(keys, np.atleast_1d(solved.loss.values), strict=True):
             own = solved.sel(loss=name) if "loss" in solved.dims else solved
-            ax.plot(own.best_epoch, own.eps_best, color=key.get_color(), **MINIMUM)
+            ax.plot(own.best_epoch, own.eps_best, color=key.get_color(), **STAR)
             guide(ax, y=float(own.eps_best_lam), color=key.get_color(), **PENALTY)
         guide(ax, y=float(np.ravel(solved.eps_bayes)[0]), **BAYES)
     marks = [
-        entry("smallest of all steps", **MINIMUM),
-        entry("best penalty", **PENALTY),
+        entry("minimum", **STAR),
+        entry(r"at the best $\lambda$", **PENALTY),
         entry("Bayes-optimal", **BAYES),
     ]
     return finish(figure, results, [*keys, *marks], "flip", "eta", columns=4)

@@ -15,10 +15,15 @@ from theory.stored_examples.learning_curves import curve_of
 AXES = ()  # of the sweep, that this figure shows
 CAPTION = (
     r"Descent of the logistic loss without a penalty, on examples that can be separated. (a) Generalization error "
-    r"against the number of epochs $t$. (b) The same against $1/\ln t$. Dotted: the perceptron of maximum margin, to "
-    r"whose direction that of the weights tends as $t\to\infty$."
+    r"against the number of epochs $t$. (b) The same on a scale of $1/\ln t$. Dotted: the perceptron of maximum "
+    r"margin, to whose direction that of the weights tends as $t\to\infty$."
 )
 LATE = 20  # epochs, from which on the error is drawn against 1/ln t
+TICKS = (
+    {r"$\infty$": 0.0}
+    | {f"$10^{{{power}}}$": 1 / (power * np.log(10)) for power in (10, 5, 3, 2)}
+    | {"30": 1 / np.log(30)}
+)
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -31,7 +36,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     line, runs = (part.sel(epochs=part.epochs >= LATE) for part in (lines, simulation))
     late.plot(1 / np.log(line.epochs), line.eps_g, color=look_of(0)["color"])
     points(late, 1 / np.log(runs.epochs), runs.eps_g, 0)
-    late.set(xlabel=r"$1/\ln t$", xlim=(0, None))
+    late.set(xlabel=r"$t$ (epochs), on a scale of $1/\ln t$", xlim=(0, None))
+    late.set_xticks([*TICKS.values()], [*TICKS])
     margin = curve_of("max_stability", np.atleast_1d(theory.alpha.values), 0.0).theta[0] / np.pi
     guide(early, late, y=float(margin))
     early.set(xlabel="$t$ (epochs)")
@@ -39,7 +45,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     return finish(
         figure,
         results,
-        [line_with_points(0, str(theory.loss.item())), entry("maximum margin", **GUIDE)],
+        [line_with_points(0, "gradient descent"), entry("maximum margin", **GUIDE)],
+        "loss",
         "alpha",
         "eta",
     )

@@ -3,7 +3,6 @@ r"""Aligned teachers: the error against the penalty, and the best penalty agains
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures.legends import entry
 from figures.panels import dense, finish, guide, page, panel, with_lines
-from figures.style import THEORY
+from figures.style import STAR, THEORY
 from statmech.errors import ConfigError
 from statmech.inputs import Spectrum
 from statmech.results.dataset import scenario_of
@@ -21,14 +20,16 @@ from theory.convex.best_penalty import best_of
 
 AXES = ("inputs", "lam")  # of the sweep, that this figure shows
 NEEDS = ("noise", "R_field")
-PLACES = 121  # of the line
+PLACES, NEAR = 121, 20  # of the line, and of its end
 CAPTION = (
-    r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for three parts of "
+    r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for three parts $T$ of "
     r"the teacher's squared length in the directions of the larger variance; stars: minima. (b) The best penalty "
-    r"against that part. Dotted: a teacher without a preferred direction, for which it is the variance of the noise; "
-    r"where it is 0 the error still falls as the penalty vanishes, and a negative one would be better."
+    r"against that part, on a square-root scale. Dotted: a teacher without a preferred direction, for which it is the "
+    r"variance of the noise; where it is 0 the error still falls as the penalty vanishes, and a negative one would "
+    r"be better."
 )
-MINIMUM: dict[str, Any] = {"marker": "*", "markersize": 9, "markeredgewidth": 0, "linestyle": "none"}
+TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)  # of the best penalty
+PART = "$T$: teacher's part in directions of larger variance"
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -40,14 +41,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results = with_lines(simulation, theory, lines)
     keys = panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
     for at, (key, law) in enumerate(zip(keys, laws, strict=True)):
-        key.set_label(f"{100 * _part(law):.0f} % of the teacher where inputs vary more")
+        key.set_label(f"$T$ = {_part(law):.2g}")
         line, lam = lines.isel(inputs=at), float(theory.lam_best.isel(inputs=at).values.flat[0])
         if float(line.lam[0]) <= lam <= float(line.lam[-1]):
             height = np.interp(np.log(lam), np.log(line.lam), line.mse.values.ravel())
-            error.plot(lam, height, color=key.get_color(), **MINIMUM)
-        best.plot(_part(law), lam, color=key.get_color(), clip_on=False, **MINIMUM)
+            error.plot(lam, height, color=key.get_color(), **STAR)
+        best.plot(_part(law), lam, color=key.get_color(), clip_on=False, **STAR)
     _bests(best, theory, laws[0])
-    return finish(figure, results, [*keys, entry("best penalty", color=THEORY, **MINIMUM)], "alpha", "noise", columns=2)
+    marks = [*keys, entry("best penalty", **STAR)]
+    return finish(figure, results, marks, "alpha", "noise", note=PART)
 
 
 def _part(law: Spectrum) -> float:
@@ -59,14 +61,21 @@ def _part(law: Spectrum) -> float:
 
 def _bests(ax: Axes, theory: xr.Dataset, law: Spectrum) -> None:
     """Draw the best penalty against the teacher's part in the directions of the larger variance."""
-    first, part = next(iter(scenario_of(theory).cells())), np.linspace(0.02, 0.98, PLACES)
-    larger = np.argmax(law.eigenvalues) == 1
-    teachers = [(1 - T, T) if larger else (T, 1 - T) for T in part.tolist()]
-    cells = [replace(first, inputs=replace(law, teacher=teacher)) for teacher in teachers]
-    lam = [best_of([cell])[cell.alpha] for cell in cells]
+    first, larger = next(iter(scenario_of(theory).cells())), np.argmax(law.eigenvalues) == 1
+
+    def best(T: float) -> float:
+        cell = replace(first, inputs=replace(law, teacher=(1 - T, T) if larger else (T, 1 - T)))
+        return best_of([cell])[cell.alpha]
+
+    part = np.linspace(0.02, 0.98, PLACES)
+    lam = np.vectorize(best)(part)
+    if 0 in lam and lam[0] > 0:  # the place from which on no penalty is best
+        end = part[np.argmax(lam == 0)]
+        part = np.union1d(part, end - (part[1] - part[0]) * np.linspace(0, 1, NEAR) ** 2)
+        lam = np.vectorize(best)(part)
     ax.plot(part, lam, color=THEORY, zorder=1, clip_on=False)
     guide(ax, x=_part(replace(law, teacher="random")), y=first.teacher.noise**2)
-    ax.set_yscale("symlog", linthresh=0.01)
-    ax.set_ylim(0, None)
-    ax.set_xlabel("teacher's part where inputs vary more")
+    ax.set_yscale("function", functions=(np.sqrt, np.square))
+    ax.set(ylim=(0, None), yticks=TICKS, xlabel="teacher's part $T$")
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.set_ylabel(r"best penalty $\lambda^*$")

@@ -36,7 +36,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         if "R_bayes" in simulation:
             measured, solved = (part.sel(flip=flip).isel(loss=0) for part in (simulation, theory))
             points(ax, measured.alpha, _above(np.arccos(measured.R_bayes) / np.pi, solved), last, **POINT)
-    return finish(figure, results, [*keys, line_with_points(last, "Bayes-optimal", **{**BAYES, **POINT})])
+    return finish(figure, results, [*keys, line_with_points(last, "Bayes-optimal", **{**BAYES, **POINT})], "lam")
 
 
 def _above(error: xr.DataArray, solved: xr.Dataset) -> xr.DataArray:

@@ -9,27 +9,34 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.legends import entry
-from figures.panels import dense, finish, guide, page, panel, with_lines
-from figures.style import COLUMN, THEORY
+from figures.panels import finish, guide, page, panel, scenario_with, with_lines
+from figures.style import COLUMN, STAR, THEORY
+from theory.solutions import solve_line
 
 AXES = ("loss", "lam")  # of the sweep, that this figure shows
 CAPTION = (
     r"Generalization error of convex losses against the strength $\lambda$ of the l2 penalty. Stars: the minimum of "
     r"each loss; dotted: the Bayes-optimal error, which no student falls below."
 )
-MINIMUM: dict[str, Any] = {"marker": "*", "markersize": 9, "markeredgewidth": 0, "linestyle": "none"}
+PLACES = 101  # of the lines
 BAYES: dict[str, Any] = {"color": THEORY, "linestyle": ":", "linewidth": 1}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw one colour per loss, with the minimum of each."""
-    lines, (figure, ax) = dense(theory, "lam"), page(3.4, width=1.4 * COLUMN)
+    lines, (figure, ax) = _lines(theory), page(3.4, width=1.4 * COLUMN)
     results = with_lines(simulation, theory, lines)
     keys = panel(ax, results, "lam", "eps_g", "loss", log="x")
     for key, name in zip(keys, theory.loss.values, strict=True):
         line, best = lines.sel(loss=name), float(theory.lam_best.sel(loss=name).values.flat[0])
         if float(line.lam[0]) <= best <= float(line.lam[-1]):
-            ax.plot(best, np.interp(np.log(best), np.log(line.lam), line.eps_g), color=key.get_color(), **MINIMUM)
+            ax.plot(best, np.interp(np.log(best), np.log(line.lam), line.eps_g), color=key.get_color(), **STAR)
     guide(ax, y=np.arccos(float(theory.R_bayes.values.flat[0])) / np.pi, **BAYES)
-    marks = [entry("minimum", **MINIMUM), entry("Bayes-optimal", **BAYES)]
-    return finish(figure, results, [*keys, *marks], "alpha", "flip", columns=3)
+    marks = [entry("minimum", **STAR), entry("Bayes-optimal", **BAYES)]
+    return finish(figure, results, [*keys, *marks], "alpha", "flip", columns=5)
+
+
+def _lines(theory: xr.Dataset) -> xr.Dataset:
+    """Solve theory from the smallest penalty to the largest, in equal ratios."""
+    lam = np.geomspace(float(theory.lam.min()), float(theory.lam.max()), PLACES)
+    return solve_line(scenario_with(theory, lam=lam.tolist()))

@@ -6,17 +6,19 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.legends import entry
 from figures.panels import finish, guide, page, panel, scenario_with, with_lines
 from theory import separability
 from theory.solutions import solve_line
 
 AXES = ("gain", "alpha")  # of the sweep, that this figure shows
-PLACES, NEAR = 40, 10 ** np.linspace(-0.12, 0.12, 25)  # of the lines: over all alphas, and around each threshold
+FINE = 400  # places of the lines, between
+PLACES, NEAR = 40, 10 ** np.linspace(-0.12, 0.12, 25)  # that are solved: over all alphas, and around each threshold
 CAPTION = (
     r"Logistic regression of labels of a logit teacher with gain $\beta$. (a) Fraction of data sets that some student "
-    r"separates, so that logistic regression without a penalty has no solution; dotted: the threshold, theory for "
-    r"$N\to\infty$. (b) Length of the student with a small penalty; it diverges with $1/\lambda$ below the threshold "
-    r"only."
+    r"separates, so that logistic regression without a penalty has no solution; thin lines join points, which are "
+    r"moved sideways; dotted: the threshold $\alpha_c$, theory for $N\to\infty$. (b) Length of the student with a "
+    r"small penalty; it diverges with $1/\lambda$ below the threshold only."
 )
 
 
@@ -26,11 +28,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     thresholds = {float(gain): float(separability("logit", gain=float(gain))) for gain in theory.gain.values}
     results = with_lines(runs, theory, _lines(theory, [*thresholds.values()]))
     figure, (fraction, length) = page(3.2, 1, 2, sharex=True)
-    panel(fraction, results, "alpha", "separable", "gain", label="fraction separable", linestyle="-")
+    panel(fraction, results, "alpha", "separable", "gain", label="fraction separable", aside=True, linestyle="-")
     keys = panel(length, results, "alpha", "length", "gain", label=r"length $l=|\mathbf{w}|/\sqrt{N}$", log="y")
     for key, threshold in zip(keys, thresholds.values(), strict=True):
         guide(fraction, x=threshold, color=key.get_color(), linewidth=1.2)
-    return finish(figure, results, keys, "lam")
+    return finish(figure, results, [*keys, entry(r"$\alpha_c(\beta)$", linestyle=":")], "loss", "lam", columns=6)
 
 
 def _lines(theory: xr.Dataset, thresholds: list[float]) -> xr.Dataset:
@@ -38,4 +40,5 @@ def _lines(theory: xr.Dataset, thresholds: list[float]) -> xr.Dataset:
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
     near = np.outer(thresholds, NEAR).ravel()
     alpha = np.union1d(np.linspace(low, high, PLACES), near[(low < near) & (near < high)])
-    return solve_line(scenario_with(theory, alpha=alpha.tolist()))
+    lines = solve_line(scenario_with(theory, alpha=alpha.tolist()))
+    return np.exp(np.log(lines[["length"]]).interp(alpha=np.linspace(low, high, FINE), method="cubic"))

@@ -36,7 +36,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results, (figure, axes) = with_lines(*parts), page(3.0, 1, 2)
     for ax, (name, label) in zip(axes, SHOWN.items(), strict=True):
         keys = panel(ax, results, "latent", name, "lam", label=label, log="xy")
-        guide(ax, x=_latent(theory) / float(theory.P.values.flat[0]), color="0.3")
+        guide(ax, x=_latent(theory) / float(theory.P.values.flat[0]), color="0.3", text="$N=P$")
         ax.invert_xaxis()  # more features to the right
         ax.set_xlabel(f"$D/N$, at $D={_latent(theory)}$ and $P={int(theory.P.values.flat[0])}$")
     return finish(figure, results, keys)

@@ -7,6 +7,7 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.labels import power
 from figures.panels import finish, page, panel
 from figures.published.losses.table_curves import ERRORS, EXAMPLES, NOTE, diagnoses, title_of, with_fine_lines
 from figures.published.parallel_axes import check
@@ -37,17 +38,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         shown = sliced(results, {ALONG: place})
         keys = panel(ax, shown, "P", error, "population", label=ERRORS[error], log="xy", dashes=True)
         ax.set_xlabel(EXAMPLES)
-        table, learner = str(here.inputs.item()), rf"{here.loss.item()} loss, $\lambda$ = {_power(here.lam.item())}"
+        table, lam = str(here.inputs.item()), power(f"{here.lam.item():g}")
+        learner = rf"{here.loss.item()} loss, $\lambda$ = {lam}"
         words = [f"({'abcdefgh'[place]}) {title_of(table)}", learner, *_diagnosis(found[table])]
         ax.set_title("\n".join(words), loc="left", fontsize=SMALL)
     return finish(figure, results, keys, note=NOTE)
-
-
-def _power(number: float) -> str:
-    """Write a number, a small one as a power of ten."""
-    first, _, exponent = f"{number:g}".partition("e")
-    factor = "" if first == "1" else rf"{first}\times "
-    return rf"${factor}10^{{{int(exponent)}}}$" if exponent else first
 
 
 def _diagnosis(found: dict[str, Any]) -> tuple[str, str]:
@@ -57,7 +52,7 @@ def _diagnosis(found: dict[str, Any]) -> tuple[str, str]:
         f"{found['directions']:.2g} directions": found["directions"] < FEW_DIRECTIONS,
         f"tails {found['tails']:.2g}": found["tails"] > HEAVY,
         f"$n/N$ = {rows / columns:.2g}": rows < ROWS_PER_COLUMN * columns,
-        "R² = 1": found["R2"] > NOISELESS,
+        "$R^2$ = 1": found["R2"] > NOISELESS,
     }
     warned = [words for words, is_out in out.items() if is_out]
     return f"$n$ = {rows:,}, $N$ = {columns:,}", f"warning: {', '.join(warned)}" if warned else "no warning"

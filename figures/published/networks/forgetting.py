@@ -40,7 +40,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         _label(ax, start)
     axes[0, 0].set_ylabel("forgetting $F(s)$")
     keys = [line_with_points(at, f"$s$ = {t - switch:g}") for at, t in enumerate(later)]
-    return finish(figure, simulation, keys, "eta", "eta_v", f"switch = {switch:g}")
+    return finish(figure, simulation, keys, "eta", "eta_v", f"switch at $t$ = {switch:g}")
 
 
 def _switch(theory: xr.Dataset) -> float:

@@ -28,9 +28,10 @@ CAPTION = (
     r"Networks that learn from noisy labels. (a) $\epsilon_g$ at the last recorded time against the number $K$ of "
     r"student units, for teachers of $M$ units; dashes: equations at that time; crosses: the stationary state in which "
     r"surplus units are equal, stable for $K\leq M+1$ only; dotted: its first order in the learning rate. (b) "
-    r"$\epsilon_g$ against $t$ for the smallest $M$; dotted: that state."
+    r"$\epsilon_g$ against $t$ for the smallest $M$; dashed: that state."
 )
 LINES = r"Lines: equations, $N\to\infty$."
+EQUAL: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
 SCALE = 1e4  # of the errors that are drawn
 
 
@@ -75,7 +76,7 @@ def _in_time(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> 
     times = np.geomspace(t[0], t[-1], PLACES).tolist()
     line = solve(scenario_with(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))
     ax.plot(line.t, SCALE * line.eps_g, color=look["color"])
-    guide(ax, y=SCALE * floor, color=look["color"])
+    guide(ax, y=SCALE * floor, color=look["color"], **EQUAL)
     points(ax, t, SCALE * runs.eps_g.sel(t=t), 0, **look)
     return entry(f"$K$ = {int(runs.K)}", markerfacecolor="white", **look)
 
@@ -89,6 +90,6 @@ def _label(late: Axes, course: Axes, simulation: xr.Dataset, M: int) -> None:
 
 
 FLOORS = (
-    entry("equal surplus units", marker="x", markersize=4, linestyle="none"),
+    entry("equal surplus units", marker="x", markersize=4, **EQUAL),
     entry(r"first order in $\eta$", linestyle=":", linewidth=0.9),
 )

@@ -5,12 +5,15 @@ A run escapes when :math:`|R_{11}+R_{22}-R_{12}-R_{21}|/2` reaches 1/4 (`figures
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, guide, page, panel, scenario_with
+from figures.legends import entry
+from figures.panels import GUIDE, along, finish, guide, page, panel, scenario_with
 from figures.published.networks.escapes import escape_times
 from figures.style import THEORY, mean_points
 from statmech.errors import ConfigError
@@ -19,6 +22,7 @@ from statmech.results.dataset import scenario_of
 from theory import plateau, solve
 
 AXES = ("inputs",)  # of the sweep, that this figure shows
+PLATEAU: dict[str, Any] = GUIDE | {"color": "0.3"}
 PLACES = 24  # of the line of escape times
 CAPTION = (
     r"Two erf units learn online from two. Inputs have the variance $(1-\Delta)/N$ in half of the directions and "
@@ -34,10 +38,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     keys = panel(error, results, "t", "eps_g", "inputs", log="y")
     for key, spread in zip(keys, spreads, strict=True):
         key.set_label(rf"$\Delta={spread:.2g}$")
-    guide(error, y=plateau(2, 2, float(theory.eta)).eps_g, color="0.3")
+    guide(error, y=plateau(2, 2, float(theory.eta)).eps_g, **PLATEAU)
     _times(escape, simulation, spreads)
     _line(escape, theory, spreads)
-    return finish(figure, results, keys, "eta")
+    return finish(figure, results, [*keys, entry(r"plateau at $\Delta=0$", **PLATEAU)], "eta")
 
 
 def _spreads(theory: xr.Dataset) -> list[float]:

@@ -14,13 +14,12 @@ from matplotlib.figure import Figure
 
 from figures.legends import entry, points_with_bars
 from figures.panels import dense, finish, guide, page, panel, scenario_with, with_lines
-from figures.style import log_ticks
+from figures.style import STAR, log_ticks
 from theory import advantage
 
 AXES = ("rule",)  # of the sweep, that this figure shows
 EARLIEST, LATEST, PLACES = 0.05, 1e5, 200  # of the lines: they show the limit of late times
 LATE = 1 / np.sqrt(2)
-STAR: dict[str, Any] = {"marker": "*", "markersize": 9, "markeredgecolor": "white", "linestyle": "none", "zorder": 5}
 FEW: dict[str, Any] = {"linestyle": "--", "linewidth": 0.7}
 CAPTION = (
     r"Generalization error of an ensemble over that of one student during learning. Solid: infinitely many "

@@ -6,6 +6,8 @@ with the exponent q/(2 + q), q = (b - 1)/a: guides beside the lines.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -59,7 +61,7 @@ def _power(ax: Axes, law: PowerLaw, line: xr.DataArray) -> None:
     ax.text(
         end,
         LABEL * first * (end / begin) ** -exponent,
-        rf"$t^{{-{exponent:.3g}}}$",
+        rf"$t^{{-{Fraction(exponent).limit_denominator(99)}}}$",
         color="0.4",
         fontsize=SMALL,
         ha="right",

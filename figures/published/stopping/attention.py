@@ -44,7 +44,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     plain = Plain(float(theory.t[-1]))
     deltas = _against_time(above, simulation, theory, plain)
     boundaries = _against_delta(below, simulation, theory, plain)
-    legend_below(figure, [*deltas, *boundaries], columns=5)
+    figure.get_layout_engine().set(w_pad=0.08)
+    above_all = BOUNDARIES[str(theory.attention.values[0])].label
+    legend_below(figure, [*deltas, *boundaries], columns=5, note=f"(a) to (c): {above_all}")
     return figure
 
 
@@ -77,11 +79,10 @@ def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: 
         line, own = lines.isel(error_rate=index), runs.isel(error_rate=index)
         gained.plot(line.work, line.gained, color=key.get_color())
         points(gained, own.work.mean("seed"), own.gained, index, color=key.get_color())
-    keys += error.plot(lines.t, plain(lines.t), color="k", linewidth=0.8, zorder=1, label="plain")
+    keys += error.plot(lines.t, plain(lines.t), color="k", linewidth=0.8, zorder=1, label="plain perceptron")
     gained.axhline(1, color="k", linewidth=0.8)
     logarithmic(gained, "x")
-    error.set_title(BOUNDARIES[str(theory.attention.values[0])].label)
-    seen.set(title="so far", ylabel=FEATURES, ylim=(0, 1.05))
+    seen.set(title="up to $t$", ylabel=FEATURES, ylim=(0, 1.05))
     gained.set(title="at equal work", xlabel="work (features $/\\,N^2$)", ylabel=RATIO)
     return keys
 
