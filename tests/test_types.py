@@ -44,7 +44,7 @@ def notebook(path: Path) -> str:
 def every_key() -> str:
     """A call of every kind with all of its keys, which is never made: values do not matter."""
     lines = ["from typing import Any", "", "import statmech", "", "", "def calls(value: Any) -> None:"]
-    for kind in kinds():
+    for kind in kinds().values():
         keys = [name for name in [*kind.model_fields, *known_parameters(kind.classes()), "zip"] if name not in INNER]
         lines.append(f"    statmech.{kind.__name__}({', '.join(f'{name}=value' for name in dict.fromkeys(keys))})")
     return "\n".join(lines) + "\n"

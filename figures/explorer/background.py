@@ -36,18 +36,35 @@ class Background:
     def __init__(self, report: Callable[[xr.Dataset | None, str], None]):
         self.report = report
         self.token = 0
-        self.lock = threading.Lock()
+        self.lock, self.searching = threading.Lock(), threading.Lock()
 
     def start(self, scenario: AbstractScenario) -> None:
         """Simulate this scenario, and no older one any more."""
         token = self.stop()
         threading.Thread(target=self._simulate, args=(scenario, token), daemon=True).start()
 
+    def search(self, find: Callable[[], None], found: Callable[[], None]) -> None:
+        """Call `find`, which takes long, then `found` unless another scenario came; wait for an older search to end."""
+        token = self.stop()
+        threading.Thread(target=self._search, args=(find, found, token), daemon=True).start()
+
     def stop(self) -> int:
         """Stop the simulation, and return the number of the next one."""
         with self.lock:
             self.token += 1
             return self.token
+
+    def _search(self, find: Callable[[], None], found: Callable[[], None], token: int) -> None:
+        with self.searching:
+            if self.token != token:
+                return
+            try:
+                find()
+            except BaseException as problem:
+                self.report(None, sentence(problem))
+                return
+        if self.token == token:
+            found()
 
     def _simulate(self, scenario: AbstractScenario, token: int) -> None:
         try:

@@ -12,7 +12,7 @@ import panel_material_ui as pmui
 
 from figures import series
 from figures.explorer.chart_content import Picture
-from figures.interactive.chart import FAINT
+from figures.interactive.chart import FAINT, Chart
 from figures.interactive.grid import ChartGrid, label_of
 from figures.interactive.look import Look
 from figures.interactive.phase_plane import Plane
@@ -23,6 +23,7 @@ from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
 OPEN = 2  # charts that a page begins with
+LEFT = 80  # pixels beside charts below one another, for the numbers of y
 LECTURE = 1.6  # the size of letters, lines and points in lecture mode, over the usual
 AREA = """
 :host { flex: 1 1 0; min-height: 0 }
@@ -34,6 +35,10 @@ div[id^="flexbox"] {
   div[id^="flexbox"]:has(> :nth-child(4):last-child) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
 }
 """
+BELOW = """
+div[id^="flexbox"] { grid-template-rows: minmax(260px, 5fr) minmax(150px, 2fr) !important; grid-auto-rows: auto }
+div[id^="flexbox"] > :last-child { grid-column: 1 / -1 }
+"""  # controls, in a lower chart below the others
 CELL = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
 GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
 NORMALISED = {said: unit for unit, said in series.NORMALISED.items()}
@@ -195,16 +200,29 @@ class Charts:
         for chart in charts:  # its own style sheet, for the figure stands in the place of its pane
             chart.figure.stylesheets = [CELL]
         self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
+        controlled = [name for name in self.grid.charts if self.drawn[name].role == "control"]
+        below = len(controlled) == 1 < len(charts)
+        self.area.stylesheets = [AREA, BELOW] if below else [AREA]
         self.area.objects = self.panes
+        if below:
+            self._align(self.grid.charts[controlled[0]])
+
+    def _align(self, control: Chart) -> None:
+        """Let the chart of a control have the x of the chart above it, and both have their axes of y in line."""
+        assert self.grid is not None
+        for chart in self.grid.charts.values():
+            chart.figure.min_border_left = LEFT
+        control.figure.x_range = next(iter(self.grid.charts.values())).figure.x_range
 
     def _axes(self, picture: Picture) -> Axes:
         results, x = picture.results, picture.layout.x
         numeric = series.values(results.either, x).dtype.kind in "if"
         names = () if numeric else tuple(series.labels(results.either, x))
         chosen = () if picture.plane else tuple(name for name in self.variables.value or () if name in self.drawn)
+        chosen = tuple(sorted(chosen, key=lambda name: self.drawn[name].role == "control"))  # below the others
         if self.lecture and chosen:
             chosen = (chosen[self.turned % len(chosen)],)
-        log_y = frozenset(chosen if self.log_y.value else ())
+        log_y = frozenset(name for name in chosen if self.log_y.value and self.drawn[name].role != "control")
         scales = Scales(names, self.log_x.value and not picture.plane, log_y)
         look = Look(LECTURE if self.lecture else 1.0, self.dark)
         return Axes(chosen, x, scales, "" if picture.plane else self.unit.value, picture.plane, look)

@@ -15,7 +15,7 @@ from figures.series import NORMALISED, drawn
 from statmech.config import overridden
 from statmech.errors import ConfigError, StatmechError, not_known
 from statmech.scenarios.page import View, without_page
-from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.registry import kinds, scenario_from
 
 VIEW = "view"  # the section of a link beside the keys of a config
 SETTINGS = ("x", "show", "over", "log", "at", "runs")  # in it
@@ -85,7 +85,7 @@ def _checked(given: dict[str, Any], files: Sequence[Any]) -> View:
     if any(file not in files for file in settings.files(given)):
         raise ConfigError(FILES.format("link"))
     start = {name: value for name, value in settings.page_of(choice).start.items() if name not in given}
-    needed = {name: start[name] for name in start if SCENARIOS[choice].model_fields.get(name, _NOT).is_required()}
+    needed = {name: start[name] for name in start if kinds()[choice].model_fields.get(name, _NOT).is_required()}
     return checked(_view({**needed, **given}, dict(shown), choice), choice)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from figures.explorer.background import FIRST, Background, sentence
 from figures.explorer.chart_content import Picture, caption, said_of
 from figures.explorer.delayed_calls import Clock
 from figures.explorer.link import FILES
-from figures.explorer.spectrum import KEY, InputSliders
+from figures.explorer.spectrum import input_menu
+from figures.explorer.task_order import protocol_menu
 from figures.explorer.time_slider import Player
 from figures.series import Layout
 from statmech.config import overridden
@@ -27,16 +30,18 @@ from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import estimate
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.registry import kinds, scenario_from
 
 if TYPE_CHECKING:
     import xarray as xr
 
 SOON = 1  # milliseconds that a step waits for the next; Panel's own 50 would be visible
 REST = 250  # milliseconds without a step after which a drag has ended
+STEPS = 100  # of a slider of times before the last one
 PATIENCE = 1.5  # seconds that the smooth line may take once a drag has ended
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 CORRECTIONS, BAND = "corrections", "band of one run"  # the key, and the switch that sets it
+SEARCHING = "searching for the optimum, a minute or more; until then the charts show the settings before"
 NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 
 
@@ -59,6 +64,8 @@ class Live:
     ):
         self.runs = runs
         self.choice, self.given, self.shown, self.settled, self.message = choice, view.config, shown, settled, message
+        self.kind = kinds()[choice]
+        self.learning = self.kind.CHOICE
         self.scenario: AbstractScenario
         self.theory: xr.Dataset | None = None
         self.smooth: xr.Dataset | None = None
@@ -69,31 +76,32 @@ class Live:
         self.left_out = ""
         self.x = self._abscissas(view.x or settings.page_of(choice).along)
         self.chosen = pmui.MultiChoice(
-            label=choice,
-            options=settings.labelled(SCENARIOS[choice].KINDS),
-            value=view.config[choice],
+            label=self.learning,
+            options=settings.labelled(self.kind.KINDS),
+            value=view.config[self.learning],
             max_items=7,
             chip=False,
             width=190,
             margin=(4, 6),
             visual_size="small",
         )
-        several = settings.several_in(
-            choice, {**view.config, KEY: None}, self.along
-        )  # no slider describes a list of it
+        self.menus = (input_menu(choice, view.config), protocol_menu(choice, view.config))
+        listed = {**view.config, **{menu.key: None for menu in self.menus}}  # a menu has its own entry for a list
+        several = settings.several_in(choice, listed, self.along)
         values = view.config.get(several, ())
         curves = {"(none)": "", **{settings.symbol(choice, name): name for name in self._may_be_curves(several)}}
         menu: dict[str, Any] = {"margin": (4, 6), "size": "small"}
         self.several = pmui.Select(label="curves", options=curves, value=several, width=110, **menu)
         self.values = pmui.TextInput(label="values", value=_in_line(values), visible=bool(several), width=130, **menu)
-        self.inputs = InputSliders(choice, view.config)
-        self.sliders = {name: self._slider(name) for name in settings.draggable(choice)}
+        self.sliders: dict[str, Any] = {}
+        for name in settings.draggable(choice):  # in this order: times lie before the last one
+            self.sliders[name] = self._slider(name)
         self.player = Player(self.clock, self.shown, view.at)
         self.seeds = self._stops("seeds")
         self.band = pmui.Switch(
             label=BAND,
             value=bool(view.config.get(CORRECTIONS)),
-            visible=CORRECTIONS in SCENARIOS[choice].model_fields,
+            visible=CORRECTIONS in self.kind.model_fields,
             margin=(4, 8),
         )
         self.anyway = pmui.Button(
@@ -104,7 +112,8 @@ class Live:
         )
         self.longest = pmui.Select(label="simulate for up to", options=LONGEST, value=10.0, sizing_mode="stretch_width")
         self.moved: Any = None  # the slider that was moved last
-        of_scenario = (self.chosen, self.values, *self.inputs.widgets, *self.sliders.values(), self.seeds, self.band)
+        forms = [widget for menu in self.menus for widget in menu.widgets]
+        of_scenario = (self.chosen, self.values, *forms, *self.sliders.values(), self.seeds, self.band)
         for widget in (*of_scenario, self.more_keys, self.longest):
             widget._debounce = SOON
             widget.param.watch(self._changed, "value")
@@ -112,7 +121,7 @@ class Live:
         self.anyway.on_click(lambda event: self._simulate_all())
         self.x.param.watch(lambda event: self._turn(), "value")
         self.strip = [self.band, *self.player.parts, self.anyway]
-        self.row = [self.x, self.chosen, self.several, self.values, *self.inputs.widgets, *self.sliders.values()]
+        self.row = [self.x, self.chosen, self.several, self.values, *forms, *self.sliders.values()]
         self.more = [self.seeds, self.longest, self.more_keys]
         self._retitle()
 
@@ -131,6 +140,9 @@ class Live:
         self._retitle()
         try:
             scenario = self._read()
+            if page_theory.is_to_be_searched(scenario):
+                self._wait_for_search(scenario)
+                return
             began = time.perf_counter()
             theory, smooth = page_theory.both(scenario, self.along)
             self.spent = time.perf_counter() - began
@@ -145,6 +157,18 @@ class Live:
             self.shown()
         self._rest()
 
+    def _wait_for_search(self, scenario: AbstractScenario) -> None:
+        """Search the optimum that a scenario wants once the drag has ended, and show it when it is found."""
+        token = self.background.stop()
+        self.message("progress", SEARCHING)
+
+        def search() -> None:
+            if token == self.background.token:
+                find, found = partial(page_theory.search, scenario), partial(self.clock.soon, self.update)
+                self.background.search(find, found)
+
+        self.clock.later(REST, search)
+
     @property
     def results(self) -> Results:
         """All that has been solved and simulated."""
@@ -152,11 +176,12 @@ class Live:
 
     @property
     def layout(self) -> Layout:
-        """Rules, learners, ... and several values of another key in colour, against the chosen key."""
+        """Rules, learners, ..., tasks and several values of another key in colour, against the chosen key."""
         either = self.results.either
         swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.along]
-        many = tuple(axis for axis in swept if either.sizes[axis] > 1)
-        colours = many or (self.choice,)
+        curves = [axis for axis in settings.page_of(self.choice).curves if axis != self.along]
+        many = tuple(axis for axis in (*swept, *curves) if either.sizes[axis] > 1)
+        colours = many or (self.learning,)
         rest = tuple(axis for axis in series.axes(either) if axis not in (self.along, *colours))
         return Layout(self.along, colours, rest)
 
@@ -181,9 +206,8 @@ class Live:
     def view(self) -> View:
         """The settings of the controls, from which the same page can be made."""
         scenario_keys, _ = overridden(self._given(), shlex.split(self.more_keys.value or ""))
-        known = SCENARIOS[self.choice]
-        fixed = {name: known.describe(name).default for name in known.known_keys() if name not in ("zip",)}
-        config = {name: v for name, v in scenario_keys.items() if name == self.choice or v != fixed.get(name)}
+        fixed = {name: self.kind.describe(name).default for name in self.kind.known_keys() if name not in ("zip",)}
+        config = {name: v for name, v in scenario_keys.items() if name == self.learning or v != fixed.get(name)}
         return View(config, x=self.x.value, at=self.player.chosen)
 
     def close(self) -> None:
@@ -193,7 +217,7 @@ class Live:
 
     def _turn(self) -> None:
         """Lay another key along x: its slider now says up to which value, and those before state one value again."""
-        kept = (self.choice, *(name for name in self.given if settings.is_recorded(self.choice, name)))
+        kept = (self.learning, *(name for name in self.given if settings.is_recorded(self.choice, name)))
         if self.several.value == self.along:
             self.several.value = ""
         kept += (self.several.value,)
@@ -220,6 +244,8 @@ class Live:
     def _times(self) -> tuple[str, np.ndarray]:
         """Return the recorded times (epochs, ...) that can be shown one by one; none if they lie along x."""
         for axis, values in self.scenario.recorded.items():
+            if axis in settings.page_of(self.choice).curves:
+                continue
             if axis not in series.UNSHOWN and len(values) > 1 and (axis != self.along or self.plane is not None):
                 return axis, np.asarray(values)
         return "", np.zeros(0)
@@ -255,8 +281,10 @@ class Live:
     def _given(self) -> dict[str, Any]:
         """Return the keys as the controls state them: of a key along x, the largest value."""
         if not self.chosen.value:
-            raise ConfigError(f"choose at least one {self.choice}")
-        given = {**self.given, **self.inputs.config, self.choice: list(self.chosen.value), "seeds": self.seeds.value}
+            raise ConfigError(f"choose at least one {self.learning}")
+        given = {**self.given, self.learning: list(self.chosen.value), "seeds": self.seeds.value}
+        for menu in self.menus:
+            given |= menu.config
         if self.band.visible:
             given[CORRECTIONS] = self.band.value
         for name, slider in self.sliders.items():
@@ -265,7 +293,7 @@ class Live:
         if self.several.value:
             several, _ = overridden({}, [f"{self.several.value}=[{self.values.value or ''}]"])
             given |= {name: values[0] if len(values) == 1 else values for name, values in several.items()}
-        return given
+        return {name: value for name, value in given.items() if name not in self._inapplicable}
 
     def _read(self) -> Any:
         try:
@@ -328,13 +356,17 @@ class Live:
 
     def _may_lie_along_x(self) -> list[str]:
         page = settings.page_of(self.choice)
-        return [name for name in settings.draggable(self.choice) if name not in page.sliders or self._is_given(name)]
+        possible = [name for name in settings.draggable(self.choice) if name in settings.abscissas(self.choice)]
+        return [name for name in possible if name not in page.sliders or self._is_given(name)]
 
     def _is_given(self, name: str) -> bool:
         """True if a key that has no value by default has one here: epochs or updates."""
         return self.given.get(name, settings.default_of(self.choice, name)) is not None
 
     def _slider(self, name: str) -> Any:
+        if name in settings.page_of(self.choice).within:
+            low, high, step = self._times_within()
+            return sliders.typed(low, high, step, self.given.get(name) or settings.rounded(high / 2))
         if settings.stops_of(self.choice, name):
             return self._stops(name)
         low, high, step = settings.range_of(self.choice, name)
@@ -351,13 +383,36 @@ class Live:
 
     def _retitle(self) -> None:
         """Name the sliders, and hide those of keys that do not apply."""
-        self.inputs.arrange()
+        for menu in self.menus:
+            menu.arrange()
+        self._keep_within()
         upto = {self.along, *([settings.page_of(self.choice).along] if self._usual_is_recorded() else [])}
-        chosen = settings.chosen_in(self.choice, {**self.given, self.choice: self.chosen.value or ()})
+        chosen = settings.chosen_in(self.choice, {**self.given, self.learning: self.chosen.value or ()})
         for name, slider in self.sliders.items():
-            needed = settings.has(self.choice, chosen, name) and self._is_given(name)
+            needed = settings.has(self.choice, chosen, name) and name not in self._inapplicable
+            needed &= name in settings.page_of(self.choice).within or self._is_given(name)
             title = settings.symbol(self.choice, name) + (" up to" if name in upto else "")
             sliders.entitle(slider, title, needed and name != self.several.value)
+
+    @property
+    def _inapplicable(self) -> set[str]:
+        """The keys that do not apply to the forms that are chosen in menus."""
+        return set().union(*(menu.inapplicable for menu in self.menus))
+
+    def _keep_within(self) -> None:
+        """End the sliders of times that lie before the last one, which lies along x."""
+        for name in settings.page_of(self.choice).within:
+            low, high, step = self._times_within()
+            slider = self.sliders[name]
+            if slider.end != high:
+                value = settings.rounded(min(max(slider.value, low), high))
+                slider.param.update(start=low, end=high, step=step, value=value)
+
+    def _times_within(self) -> tuple[float, float, float]:
+        """Low, high and step of a slider of times before the last one."""
+        last = self.sliders[settings.page_of(self.choice).along].value
+        step = last / STEPS
+        return settings.rounded(step), settings.rounded(last - step), settings.rounded(step)
 
     def _changed(self, event: Any) -> None:
         self.moved = event.obj if event.obj in self.sliders.values() else self.moved
@@ -390,11 +445,13 @@ class Live:
 def _in_line(values: Any) -> str:
     """Return values as they are typed.
 
-    >>> _in_line([0, 0.001, "best"])
-    '0, 0.001, best'
+    >>> _in_line([0, 0.001, "best"]), _in_line([{"replay": 0.1}])
+    ('0, 0.001, best', '{"replay": 0.1}')
     """
-    numbers_and_words = [value for value in values if isinstance(value, int | float | str)]
-    return ", ".join(value if isinstance(value, str) else f"{value:g}" for value in numbers_and_words)
+    return ", ".join(
+        value if isinstance(value, str) else f"{value:g}" if settings.is_number(value) else json.dumps(value)
+        for value in values
+    )
 
 
 def _duration(seconds: float) -> str:

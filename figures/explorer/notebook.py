@@ -37,7 +37,7 @@ def _opened(given: AbstractScenario | str | Path | None, overrides: dict[str, An
     if why := without_page(found):
         raise ConfigError(why)
     name = "" if isinstance(given, AbstractScenario) else config.shipped_name(given)
-    return None, None, opening(found, named(found.CHOICE, name))[0]
+    return None, None, opening(found, named(found, name))[0]
 
 
 def _with(view: View, overrides: dict[str, Any]) -> View:

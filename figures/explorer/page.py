@@ -30,7 +30,7 @@ from statmech.results import export
 from statmech.results.results import Results, load_results
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.registry import kinds, scenario_from
 
 NAMED = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
 LOOK = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
@@ -194,8 +194,8 @@ class Page:
             self._say("info", f"The config has more values of {', '.join(cut)}. Shown here: {firsts}")
 
     def _menus(self, choice: str) -> None:
-        kinds = {SCENARIOS[name].TITLE: name for name in settings.pages()}
-        presets = {title: (name, view) for name in kinds.values() for title, view in views(name).items()}
+        titles = {kinds()[name].TITLE: name for name in settings.pages()}
+        presets = {title: (name, view) for name in titles.values() for title, view in views(name).items()}
         look: dict[str, Any] = {
             "size": "small",
             "margin": (6, 6),
@@ -208,7 +208,7 @@ class Page:
         )
         self.lecture.param.watch(lambda event: self._present(event.new), "value")
         self.keys.param.watch(lambda event: self._press(event.new), "pressed")
-        self.kind = pmui.Select(label="scenario", options=kinds, value=choice, **look, max_width=180)
+        self.kind = pmui.Select(label="scenario", options=titles, value=choice, **look, max_width=180)
         self.preset = pmui.Select(label="preset", options=[CHOSEN, *presets], value=CHOSEN, **look, max_width=310)
         self.menus = [self.kind, self.preset, self.lecture]
 
@@ -374,7 +374,7 @@ def opened(scenario: AbstractScenario | None = None, view: View | None = None) -
     if view is not None and view.config:
         return settings.named_in(view.config), view, []
     if scenario is not None:
-        return scenario.CHOICE, *opening(scenario, view)
+        return settings.choice_of(scenario), *opening(scenario, view)
     choice = next(iter(settings.pages()))
     return choice, started(choice, settings.page_of(choice).view), []
 
@@ -390,7 +390,8 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
     with contextlib.suppress(Exception):  # a user's rule may raise anything
         x = view.x or settings.page_of(choice).along
         shown = scenario_from(settings.config_of(choice, view.config, x))
-        page_theory.both(shown, settings.key_along(choice, x))
+        if not page_theory.is_to_be_searched(shown):
+            page_theory.both(shown, settings.key_along(choice, x))
 
 
 def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:
@@ -398,7 +399,7 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
 
     Also the keys of whose values the page takes only the first.
     """
-    page = settings.page_of(scenario.CHOICE)
+    page = settings.page_of(settings.choice_of(scenario))
     known = [page.view, *page.presets.values()]
     view = view or next((one for one in known if scenario.figure in one.figures), None)
     x = view.x if view is not None and view.x else settings.x_of(scenario)
@@ -410,9 +411,9 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
     return replace(view or usual, config=held, x=x), cut
 
 
-def named(choice: str, name: str) -> View | None:
+def named(scenario: AbstractScenario, name: str) -> View | None:
     """Return the view of a shipped config of this name, if it is that of a published figure that has one."""
-    page = settings.page_of(choice)
+    page = settings.page_of(settings.choice_of(scenario))
     return next((replace(one, config={}) for one in (page.view, *page.presets.values()) if name in one.figures), None)
 
 

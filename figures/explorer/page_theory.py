@@ -33,7 +33,7 @@ def both(scenario: AbstractScenario, along: str) -> tuple[xr.Dataset | None, xr.
     if scenario.unsolved:
         return None, None
     values = values_along(scenario, along)
-    dense = _dense(scenario.CHOICE, along, values)
+    dense = _dense(settings.choice_of(scenario), along, values)
     averaged = [name for name, it in scenario.variables.items() if it.between]  # between recorded times
     if len(dense) <= len(values):
         return _solved(scenario), None
@@ -47,6 +47,27 @@ def both(scenario: AbstractScenario, along: str) -> tuple[xr.Dataset | None, xr.
     theory = whole.isel({along: np.searchsorted(at, values)})
     theory = theory.assign_coords({along: values}).assign_attrs(config=json.dumps(scenario.config()))
     return theory, whole if at[-1] == values[-1] else whole.isel({along: at <= values[-1]})
+
+
+def is_to_be_searched(scenario: AbstractScenario) -> bool:
+    """True if a scenario wants an optimum that has not been found yet: a search takes a minute or more."""
+    if "control" not in scenario.theory_only:
+        return False
+    from theory.control.best_controls import are_known  # here: it needs JAX
+
+    return not are_known([*scenario.cells()], recorded_last(scenario))
+
+
+def search(scenario: AbstractScenario) -> None:
+    """Find the optima that a scenario wants, which later solutions share."""
+    from theory.control.best_controls import with_best
+
+    with_best([*scenario.cells()], recorded_last(scenario))
+
+
+def recorded_last(scenario: AbstractScenario) -> float:
+    """The last recorded time."""
+    return float(scenario.recorded["t"][-1])
 
 
 def values_along(scenario: AbstractScenario, along: str) -> list[float]:

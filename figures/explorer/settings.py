@@ -1,4 +1,7 @@
-"""The settings of the explorer: what a page starts with, and the values of its sliders."""
+"""The settings of the explorer: what a page starts with, and the values of its sliders.
+
+A page has the name of its kind of scenario (`statmech.scenarios.registry.kinds`), here called its choice.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,9 @@ from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import once, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import Page
-from statmech.scenarios.registry import SCENARIOS, choices_in
+from statmech.scenarios.registry import choices_in, kind_name, kinds
 
+INPUTS, PROTOCOL = "inputs", "protocol"  # keys with a menu of forms, each with sliders
 SNAPSHOTS = 10  # recorded times where time is not along x
 PLACES, FEW = 11, 8  # values along x of a key without stops, and at least of one with them
 LINE, SWEPT = 80, 40  # places of a line of theory along recorded times, and along an axis of a sweep
@@ -60,7 +64,7 @@ RANGES = {  # low, high, step
 
 def pages() -> dict[str, Page]:
     """Return the kinds of scenarios that have a page, and what it starts with."""
-    return {choice: kind.PAGE for choice, kind in SCENARIOS.items() if kind.PAGE is not None}
+    return {choice: kind.PAGE for choice, kind in kinds().items() if kind.PAGE is not None}
 
 
 def named_in(config: Mapping[str, Any]) -> str:
@@ -69,7 +73,12 @@ def named_in(config: Mapping[str, Any]) -> str:
     >>> named_in({"loss": "square", "descent": "gradient"}), named_in({"alpha": 1})
     ('descent', '')
     """
-    return next((name for name in choices_in({*config}) if name in pages()), "")
+    return next((name for name in (kind_name(config), *choices_in({*config})) if name in pages()), "")
+
+
+def choice_of(scenario: AbstractScenario) -> str:
+    """Return the name of a scenario's kind, which has a page."""
+    return named_in(scenario.config())
 
 
 def page_of(choice: str) -> Page:
@@ -79,23 +88,23 @@ def page_of(choice: str) -> Page:
 
 def draggable(choice: str) -> list[str]:
     """Return the keys of a kind of scenario that have sliders: its numeric axes and parameters, and its page's."""
-    kind, page = SCENARIOS[choice], page_of(choice)
-    names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.along])
+    kind, page = kinds()[choice], page_of(choice)
+    names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.along, *page.within])
     return [name for name in names if kind.describe(name).numeric and name not in page.without]
 
 
 def stops_of(choice: str, name: str) -> tuple[float, ...]:
     """Return the values that a slider stops at; none if it moves in steps of one size. Whole numbers have decades."""
-    if name in STOPS:
-        return STOPS[name]
-    key = SCENARIOS[choice].describe(name)
+    key, stops = kinds()[choice].describe(name), STOPS.get(name, ())
+    if stops and not (key.whole and any(stop % 1 for stop in stops)):  # a batch is a fraction, or a number of examples
+        return stops
     whole = key.whole and name not in RANGES
     return tuple(stop for stop in WHOLE if key.lower <= stop <= key.upper) if whole else ()
 
 
 def range_of(choice: str, name: str) -> tuple[float, float, float]:
     """Low, high and step of a slider, from the bounds and the default of its key where no others are chosen."""
-    key = SCENARIOS[choice].describe(name)
+    key = kinds()[choice].describe(name)
     if name in RANGES:
         low, high, step = RANGES[name]
         return low, high - step if key.below == high else high, step
@@ -110,9 +119,9 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
 
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
     """True if a key applies where these learn: it is a parameter of at least one of them, or not a parameter at all."""
-    kinds = SCENARIOS[choice].classes()
-    known = [kinds[one] for one in chosen if one in kinds]  # the scenario refuses others
-    return name not in known_parameters(kinds) or any(name in parameters_of(kind) for kind in known)
+    classes = kinds()[choice].classes()
+    known = [classes[one] for one in chosen if one in classes]  # the scenario refuses others
+    return name not in known_parameters(classes) or any(name in parameters_of(kind) for kind in known)
 
 
 def chosen_in(choice: str, given: Mapping[str, Any]) -> list[str]:
@@ -121,7 +130,7 @@ def chosen_in(choice: str, given: Mapping[str, Any]) -> list[str]:
     >>> chosen_in("descent", {"descent": ["gradient", "momentum"], "loss": "huber", "alpha": 2})
     ['gradient', 'momentum', 'huber']
     """
-    values = [given.get(key, ()) for key in SCENARIOS[choice].choices()]
+    values = [given.get(key, ()) for key in kinds()[choice].choices()]
     return [name for value in values for name in (value if isinstance(value, list | tuple) else [value])]
 
 
@@ -131,7 +140,7 @@ def symbol(choice: str, name: str) -> str:
     >>> symbol("rule", "K"), symbol("rule", "eta"), symbol("rule", "flip"), symbol("rule", "margin").split()
     ('K', 'η', 'flip', ['margin', 'c'])
     """
-    label = SCENARIOS[choice].describe(name).label
+    label = kinds()[choice].describe(name).label
     shown, spelt = lettered(label), label.strip("$\\")
     if not shown or shown == name:
         return name
@@ -144,8 +153,9 @@ def planes(choice: str) -> dict[str, tuple[str, str]]:
 
 
 def abscissas(choice: str) -> list[str]:
-    """Everything that can lie along x: the keys that have sliders, and planes."""
-    return [*draggable(choice), *planes(choice)]
+    """Everything that can lie along x: the keys that have sliders, but times within x, and planes."""
+    within = page_of(choice).within
+    return [*(name for name in draggable(choice) if name not in within), *planes(choice)]
 
 
 def key_along(choice: str, x: str) -> str:
@@ -155,7 +165,7 @@ def key_along(choice: str, x: str) -> str:
 
 def is_recorded(choice: str, name: str) -> bool:
     """True if a key lists what is recorded during a run, such as times, so that further values cost little."""
-    return name not in SCENARIOS[choice].axis_names()
+    return name not in kinds()[choice].axis_names()
 
 
 def places(choice: str, name: str, end: float, few: bool = False, above: float = 0) -> list[float]:
@@ -164,7 +174,7 @@ def places(choice: str, name: str, end: float, few: bool = False, above: float =
         return spread(choice, end, SNAPSHOTS if few else page_of(choice).places)
     stops = stops_of(choice, name)
     if stops:
-        first = max(SCENARIOS[choice].describe(name).lower, above)
+        first = max(kinds()[choice].describe(name).lower, above)
         return sorted({*(stop for stop in stops if first <= stop <= end), end})
     low = min(range_of(choice, name)[0], end)
     return sorted({rounded(float(value)) for value in np.linspace(low, end, PLACES)})
@@ -181,9 +191,9 @@ def end_of(choice: str, name: str, value: Any) -> Any:
 
 
 def spread(choice: str, end: float, number: int) -> list[float]:
-    """Return the values of the usual key along x up to an end, uniform in the logarithm."""
+    """Return the values of the usual key along x up to an end, by default uniform in the logarithm."""
     page = page_of(choice)
-    found = np.geomspace(min(page.first, end / 2), end, number)
+    found = np.linspace(0, end, number) if page.even else np.geomspace(min(page.first, end / 2), end, number)
     if page.whole:
         return sorted({round(place) for place in found})
     return [float(f"{place:.4g}") for place in found]
@@ -241,7 +251,7 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
 
     Those are the key along x, and the usual one where its values are recorded anyway.
     """
-    along, known = page_of(choice).along, known_parameters(SCENARIOS[choice].classes())
+    along, known = page_of(choice).along, known_parameters(kinds()[choice].classes())
     key = key_along(choice, x or along)
     chosen = chosen_in(choice, given)
     plain_ = {name for name, field in known.items() if given.get(name) == field.default and name != key}
@@ -255,7 +265,7 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
 
 def default_of(choice: str, name: str) -> Any:
     """Return the default of a key."""
-    return SCENARIOS[choice].describe(name).default
+    return kinds()[choice].describe(name).default
 
 
 def x_of(scenario: AbstractScenario) -> str:
@@ -263,10 +273,11 @@ def x_of(scenario: AbstractScenario) -> str:
 
     The usual one, too, if it lists more recorded times than there are numbers of any other.
     """
-    along = page_of(scenario.CHOICE).along
+    choice = choice_of(scenario)
+    along = page_of(choice).along
     swept = [name for name in scenario.axis_names() if len(points(scenario.axis_values().get(name, ()))) > 1]
     learning = [[name] for name in points(getattr(scenario, scenario.CHOICE))]
-    shared = [name for name in swept if all(has(scenario.CHOICE, one, name) for one in learning)]
+    shared = [name for name in swept if all(has(choice, one, name) for one in learning)]
     numbers = [name for name in shared if scenario.describe(name).numeric]
     longest = max((len(points(scenario.axis_values()[name])) for name in numbers), default=0)
     many = len(scenario.recorded.get(along, ())) > longest
@@ -278,28 +289,33 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
 
     Several values of one key beside that along x are curves; of every other key the page takes the first.
     """
-    choice, config = scenario.CHOICE, scenario.config()
-    along = page_of(choice).along
-    key = key_along(choice, x or along)
+    learning, choice, config = scenario.CHOICE, choice_of(scenario), scenario.config()
+    page = page_of(choice)
+    along, key = page.along, key_along(choice, x or page.along)
     for group in config.pop("zip", []):
         config |= {name: once(values) for name, values in group.items()}
     for name in scenario.axis_names():
         if name in config:
             config[name] = _numbers(scenario, name, config[name])
-    config[choice] = once(list(points(getattr(scenario, choice))))
-    cut = _cut(
-        config, [name for name in scenario.axis_names() if name not in (choice, key)], MOST // len(config[choice])
-    )
+    config[learning] = once(list(points(getattr(scenario, learning))))
+    curves = math.prod(len(scenario.recorded[dim]) for dim in page.curves)
+    names = [name for name in scenario.axis_names() if name not in (learning, key)]
+    chosen = [PROTOCOL] if page.protocols else []
+    cut = _cut(config, names, MOST // (curves * len(config[learning])), chosen)
     for name in {key, along}:
         config[name] = thinned(increasing(config[name])) if isinstance(config.get(name), list) else config.get(name)
     changing = [name for name, given in scenario.axis_values().items() if any(map(is_over_time, points(given)))]
     return config, [*cut, *(name for name in changing if name not in cut)]
 
 
-def _cut(config: dict[str, Any], names: Iterable[str], most: int) -> list[str]:
-    """Leave so many values of the key that has most of those that fit, and one of each other; return those cut."""
+def _cut(config: dict[str, Any], names: Iterable[str], most: int, alone: Sequence[str] = ()) -> list[str]:
+    """Leave so many values of the key that has most of those that fit, and one of each other; return those cut.
+
+    One value is left of keys that stand `alone`, for which a page has a menu of single values.
+    """
     lists = {name: len(config[name]) for name in names if isinstance(config.get(name), list)}
-    several = max(lists, key=lambda name: (lists[name] <= most, lists[name]), default="")
+    together = [name for name in lists if name not in alone]
+    several = max(together, key=lambda name: (lists[name] <= most, lists[name]), default="")
     for name in lists:
         number = min(most, lists[name]) if name == several else 1
         kept = [config[name][at] for at in np.linspace(0, lists[name] - 1, number).round().astype(int)]
@@ -313,7 +329,8 @@ def several_in(choice: str, given: Mapping[str, Any], x: str) -> str:
     >>> several_in("loss", {"loss": ["square"], "lam": [0, 0.1], "alpha": [1, 2]}, "alpha")
     'lam'
     """
-    names = (name for name in SCENARIOS[choice].axis_names() if name not in (choice, x))
+    kind = kinds()[choice]
+    names = (name for name in kind.axis_names() if name not in (kind.CHOICE, x))
     return next((name for name in names if isinstance(given.get(name), list) and len(given[name]) > 1), "")
 
 
@@ -360,7 +377,7 @@ def between(choice: str, x: str, values: Sequence[float], number: int) -> list[f
     """
     if len(values) < 2:
         return list(values)
-    if SCENARIOS[choice].is_whole(x):
+    if kinds()[choice].is_whole(x):
         return sorted({*values, *(n for n in range(1, WHOLE_UP_TO) if values[0] < n < values[-1])})
     from theory.dense_lines import grid
 

@@ -80,6 +80,7 @@ class Chart:
         self.drawn, self.size, self.high, self.bare = look, look.size, height or HEIGHT, look.bare
         self.limits: Limits | None = None
         self.shown: list[Curve] = []
+        self.stepped = variable.role == "control"
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
         self.colours = 0  # curves until a colour returns with the next marker; 0: each has both to itself
         ylabel = ylabel or variable.symbol
@@ -334,6 +335,7 @@ class Chart:
         Where theory diverges the line rises far beyond the chart.
         """
         y = beyond_the_frame(y)
+        x, y = _in_steps(x, y) if self.stepped else (x, y)
         pieces = [(x[it].tolist(), y[it].tolist()) for it in _without_gaps(self._good(x, y))]
         return pieces or [([], [])]
 
@@ -409,6 +411,15 @@ def _apart(places: Sequence[float], room: float) -> list[float]:
                 break
             groups[-2:] = [groups[-2] + group]
     return moved
+
+
+def _in_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A line that holds each value up to the next place, as functions of time do that jump.
+
+    >>> [part.tolist() for part in _in_steps(np.array([0, 1, 2]), np.array([5, 5, 6]))]
+    [[0, 1, 1, 2, 2], [5, 5, 5, 5, 6]]
+    """
+    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def _without_gaps(good: np.ndarray) -> Iterator[slice]:

@@ -93,7 +93,7 @@ class ChartGrid:
         """Return the curves of any variable, along the x of these charts; none before there is a value."""
         if not any(part is not None and name in part for part in (results.simulation, results.theory)):
             return []
-        lines, levels = results.lines, results.scenario.variables[name].levels
+        lines, levels = results.lines, series.drawn(results.scenario)[name].levels
         label = browser_label(results.scenario)
         if results.simulation is None and lines is not None and name in lines:  # half the work of a step of a drag
             return series.curves(name, None, lines, layout, self.unit, levels=levels, label=label)

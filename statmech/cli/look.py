@@ -146,7 +146,7 @@ def explore(
     if result:
         server.serve(page.of_result(Path(str(what))), port, browser)
         return
-    view = page.named(scenario.CHOICE, configs.shipped_name(str(what))) if scenario is not None else None
+    view = page.named(scenario, configs.shipped_name(str(what))) if scenario is not None else None
     opening = (None, link.read(str(what).partition("?")[2])) if linked else (scenario, view)
     server.serve(page.of_config(*opening), port, browser, partial(page.prepare, *opening))
 

@@ -17,15 +17,12 @@ from statmech.scenarios.messages import problems
 from statmech.scenarios.variables import Variable
 
 SEARCHES = 5  # of an optimum
-SHARE = "share"  # the fraction of the first of two tasks, among controls
-WRITTEN = {SHARE: "protocol"}  # keys of a config that state controls of another name
-OF_OPTIMUM = {
-    "controlled": Key("controlled", "key that is optimal; share: the fraction of the first task", str),
-    "search": Key("search", "search of the optimum, from a start of its own", int),
-}
-BEST = {  # variables of theory where keys are wanted at their optimum
-    "control": Variable(
-        ("controlled", "t"), "best value of a key that is `optimal`, at each time", "$u$", role="detail"
+SEARCH = {"search": Key("search", "search of the optimum, from a start of its own", int)}
+BEST = {  # variables of theory where a key is wanted at its optimum
+    "control": Variable(("t",), "best value of the key that is `optimal`, at each time", "$u$", role="control"),
+    "best_constant": Variable((), "best constant in its place", r"$\bar u$", role="detail"),
+    "gain": Variable(
+        (), "eps_g at the last time with the best constant, over that with the best control", "gain", role="detail"
     ),
     "best_constant": Variable(("controlled",), "best constant in its place", r"$\bar u$", role="detail"),
     "gain": Variable((), "objective of the best constants over that of the best controls", "gain", role="detail"),

@@ -27,10 +27,15 @@ from statmech.scenarios.keys import PARAMETERS, config_key, word_or_section
 from statmech.scenarios.network import NUMBERS, VARIABLES, Network, NetworkCell, UnitsAxis
 from statmech.scenarios.network_matrices import Units, one_value
 from statmech.scenarios.page import Page
-from statmech.scenarios.task_keys import OverlapAxis, TaskCell, TaskKeys
+from statmech.scenarios.task_keys import ERRORS, OF_TASKS, OverlapAxis, TaskCell, TaskKeys
 from statmech.scenarios.tasks_start import TasksStart
 from statmech.scenarios.variables import Variable
 
+UNEQUAL = {  # two students, on axes that begin with the first task's unit
+    "along": [[0.02, 0.01], [-0.01, 0.02]],
+    "Q": [[0.01, 0.001], [0.001, 0.01]],
+    "v": [[0.05, 0.02], [0.03, 0.04]],
+}
 SECTION = {"type": "object", "properties": {name: {} for name in TasksStart.model_fields}}
 START = {"anyOf": [{"enum": ["drawn"]}, SECTION]}
 DRAWN = TasksStart.model_validate({"name": "drawn", "drawn": 1.0})
@@ -61,7 +66,19 @@ class NetworkTasks(TaskKeys, Network):
         **TaskKeys.TASK_COORDINATES,
     }
     FORMER: ClassVar = {}
-    PAGE: ClassVar[Page | None] = None
+    PAGE: ClassVar[Page | None] = Page(
+        along="t",
+        start={
+            **{"network": ["erf"], "tasks": 2, "overlap": 0.5, "M": 1, "K": 2, "N": 1000, "eta": 1, "eta_v": 1},
+            **{"protocol": "blocked", "switch": 50, "t": 100, "start": UNEQUAL, "seeds": 16},
+        },
+        **OF_TASKS,
+        without=("M", "K"),  # need another start
+        presets={
+            "Networks forget a first task": replace(ERRORS, figures=("forgetting",)),
+            "Networks rehearse it": replace(ERRORS, config={"protocol": {"replay": 0.1}}, figures=("replay",)),
+        },
+    )
 
     M: UnitsAxis = config_key(1, description="number of teacher units, of each task", symbol="$M$")
     overlap: OverlapAxis = config_key(
@@ -140,12 +157,22 @@ class NetworkTasks(TaskKeys, Network):
         }
 
     @property
+    def theory_only(self) -> dict[str, Variable]:
+        return super().theory_only | (BEST if self._wanted else {})
+
+    @property
+    def _wanted(self) -> list[str]:
+        """The keys that are wanted at their optimum."""
+        share = any(isinstance(protocol, BestShare) for protocol in points(self.protocol))
+        return [*(["eta"] if wants_optimum(self._controlled) else []), *(["protocol"] if share else [])]
+
+    @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students, units = np.arange(1, max(points(self.K)) + 1), np.arange(1, self.tasks * max(points(self.M)) + 1)
         tasks = np.arange(1, self.tasks + 1)
         found = {"t": np.asarray(self.t), "task": tasks, "student": students, "other": students, "teacher_unit": units}
-        return found | recorded_of_optimum(self.wishes)
+        return found | ({"search": np.arange(1, SEARCHES + 1)} if self._wanted else {})
 
     def _step(self, cell: NetworkCell) -> float:
         """Seconds of one step of one seed."""

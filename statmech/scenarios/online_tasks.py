@@ -55,9 +55,10 @@ from statmech.scenarios.online import (
     Scenario,
     start_problems,
 )
+from statmech.scenarios.page import Page
 from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.step_sizes import annealing_problems, rate_problems, steps_problems
-from statmech.scenarios.task_keys import TaskCell, TaskKeys, between_tasks
+from statmech.scenarios.task_keys import ERRORS, OF_TASKS, TaskCell, TaskKeys, between_tasks
 from statmech.scenarios.tasks_start import PerceptronStart
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
@@ -95,6 +96,15 @@ class OnlineTasks(TaskKeys):
     CITES: ClassVar = ("miyoshi2005", "lee2021")
     COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES | OF_OPTIMUM
     together: ClassVar = Scenario.together
+    PAGE: ClassVar = Page(
+        along="t",
+        start={
+            **{"rule": ["perceptron"], "tasks": 2, "overlap": 0.5, "N": 1000, "protocol": "blocked", "switch": 10},
+            **{"t": 20, "start": {"length": 1, "R": 0.1}, "seeds": 16},
+        },
+        **OF_TASKS | {"protocols": ("blocked", "replay", "interleaved")},
+        presets={"Perceptrons forget a first task": ERRORS},
+    )
     equations: ClassVar = (
         r"\mathbf J \leftarrow \mathbf J + \frac\eta b\sum_{\mu=1}^b\sigma^\mu g(\kappa^\mu, l)\,\mathbf x^\mu",
         r"\kappa^\mu = \sigma^\mu\,\mathbf J\cdot\mathbf x^\mu/l",

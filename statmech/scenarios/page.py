@@ -44,8 +44,12 @@ class Page:
     first : the smallest value of `along`
     places : the number of values of `along`
     whole : whether they are whole numbers
+    even : whether they are uniform, from 0 on, and not uniform in the logarithm
     sliders : further keys that have sliders, beside the numeric axes
     inputs : distributions of inputs of unequal variance that have sliders, by their names in a config
+    protocols : orders of tasks that can be chosen, by their names in a config
+    within : keys with sliders that are times before the last one, which lies along x
+    curves : recorded dimensions beside `along` whose positions are curves, such as tasks
     without : numeric axes that have none, for they concern only some values of other keys
     view : how the page opens; its config is `start`
     planes : pairs of variables that may be drawn against each other, along `along`
@@ -57,8 +61,12 @@ class Page:
     first: float = 0.1
     places: int = 20
     whole: bool = False
+    even: bool = False
     sliders: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    curves: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     view: View = View(log=("x",))
     planes: tuple[tuple[str, str], ...] = ()

@@ -8,7 +8,7 @@ methods `simulate(cell, seed)` and `solve(cell)`, and a line ``SCENARIOS[Mine.CH
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pkgutil import resolve_name
 from typing import Any
 
@@ -51,9 +51,18 @@ TOGETHER: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kinds(
 )
 
 
-def kinds() -> list[type[AbstractScenario]]:
-    """Every kind: those of one key, and those that two keys name together."""
-    return [*SCENARIOS.values(), *TOGETHER.values()]
+def kinds() -> dict[str, type[AbstractScenario]]:
+    """Every kind by its name, the keys that name it: `rule`, or `rule_tasks` of two keys together."""
+    return {**SCENARIOS, **{"_".join(keys): kind for keys, kind in TOGETHER.items()}}
+
+
+def kind_name(config: Mapping[str, Any]) -> str:
+    """The name of the kind that a config's keys name, empty if they name none.
+
+    >>> kind_name({"rule": "hebb", "tasks": 2, "t": 5}), kind_name({"t": 5})
+    ('rule_tasks', '')
+    """
+    return "_".join(choices_in(_keys_in(config)))
 
 
 def scenario_from(given: dict[str, Any]) -> Any:
@@ -120,7 +129,7 @@ def _labelled(inputs: Any) -> bool:
     return "target" in inputs or (is_data_set(path) if isinstance(path, str) else "target" in (path or ()))
 
 
-def _keys_in(config: dict[str, Any]) -> set[str]:
+def _keys_in(config: Mapping[str, Any]) -> set[str]:
     return {*config, *(name for group in zip_groups(config) for name in group)}
 
 
@@ -153,7 +162,7 @@ def former_names(config: dict[str, Any]) -> dict[str, str]:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a config file: any kind of scenario."""
-    made = {kind.__name__: kind.schema_of() for kind in kinds()}
+    made = {kind.__name__: kind.schema_of() for kind in kinds().values()}
     definitions = {name: part for one in made.values() for name, part in one.pop("$defs", {}).items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

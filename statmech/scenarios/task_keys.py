@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
+from statmech.controls import OPTIMAL
 from statmech.errors import Problem
 from statmech.optima import Optimal
 from statmech.parameters import Key
@@ -18,10 +19,21 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import BEST, SHARE, objective_problems, wishes_in
 from statmech.scenarios.keys import Nonnegative, Number, Whole, config_key
+from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
 MOST_TASKS, LARGEST_BATCH = 16, 10**6
-OF_ONE_KEY = {"type": "object", "minProperties": 1, "maxProperties": 1}
+SECTION = {"type": "object", "minProperties": 1, "maxProperties": 1}
+SHARE = Variable(("t", "task"), "share of a task in the examples at time t", "$p$", role="control")
+ERRORS = View(x="t", show=("eps_g", "share"), log=("y",))
+OF_TASKS: dict[str, Any] = {  # of the pages of all kinds
+    "places": 41,
+    "even": True,
+    "protocols": ("blocked", "replay", "interleaved", OPTIMAL),
+    "within": ("switch",),
+    "curves": ("task",),
+    "view": ERRORS,
+}
 
 OverlapAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(ge=-1, le=1)], {"type": "number", "minimum": -1, "maximum": 1})
@@ -36,7 +48,7 @@ ProtocolAxis = Annotated[
     Any,
     axis_of(
         Annotated[Any, AfterValidator(protocol_from), PlainSerializer(written_protocol)],
-        {"anyOf": [{"enum": [*WORDS]}, OF_ONE_KEY]},
+        {"anyOf": [{"enum": [*WORDS]}, SECTION]},
         spaced=False,
     ),
 ]
@@ -92,18 +104,8 @@ class TaskKeys(AbstractScenario):
             yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {least}"
 
     @property
-    def wishes(self) -> dict[str, list[Optimal]]:
-        """The controls that are wanted at their optimum."""
-        shares = [protocol.wish for protocol in points(self.protocol) if isinstance(protocol, BestShare)]
-        return wishes_in(self.axis_values()) | ({SHARE: shares} if shares else {})
-
-    @property
     def theory_only(self) -> dict[str, Variable]:
-        return BEST if self.wishes else {}
-
-    def _objective_problems(self) -> Iterator[Problem]:
-        """Objectives that optima here cannot have."""
-        return objective_problems(self.wishes, self.tasks)
+        return {"share": SHARE}
 
     @property
     def lowest_overlap(self) -> float:
@@ -143,6 +145,10 @@ class TaskCell(ControlledCell):
     def pieces(self) -> Pieces:
         """The pieces of the protocol."""
         return self.protocol.pieces(self.tasks, self.switch)
+
+    def share(self, t: Any) -> np.ndarray:
+        """The tasks' shares (T, tasks) of the examples at times t (T,)."""
+        return np.asarray(self.pieces.at(np.asarray(t, float)))
 
     @property
     def order(self) -> dict[str, Any]:

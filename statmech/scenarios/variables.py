@@ -21,8 +21,9 @@ class Variable:
     stands where there is none, whether theory has it, too, attributes of its own, where theory has a bound and not a
     value, whether that lies "above" or "below" every run, whether it is a mean between two recorded times, which
     variables of theory are values that it is compared with, such as that of the best student, and its role: figures
-    that name no variable show results, and neither details nor diagnostics of the computation. Of an ensemble, the
-    variable that it equals where there is `alone` one student."""
+    that name no variable show results, and neither details, nor diagnostics of the computation, nor controls, the
+    functions of time that a student learns under. Of an ensemble, the variable that it equals where there is `alone`
+    one student."""
 
     dims: tuple[str, ...]
     long_name: str
@@ -33,7 +34,7 @@ class Variable:
     bound: Literal["", "above", "below"] = ""
     between: bool = False
     levels: tuple[str, ...] = ()
-    role: Literal["result", "detail", "diagnostic"] = "result"
+    role: Literal["result", "detail", "diagnostic", "control"] = "result"
     alone: str = ""
 
     @property

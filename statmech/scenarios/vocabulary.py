@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 def entries() -> list[Entry]:
     """Return each name once per kind that has it: keys, parameters, coordinates and variables."""
-    found = [entry for kind in kinds() for entry in (*_keys(kind), *_variables(kind))]
+    found = [entry for kind in kinds().values() for entry in (*_keys(kind), *_variables(kind))]
     return [*found, *_parameters("teacher", TEACHERS), *_parameters("weights", WEIGHTS)]
 
 

@@ -18,7 +18,8 @@ from theory.scenarios.network import attributes as attributes
 @at_optimum
 def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order."""
-    return (_described(cell, units) for cell, units in zip(cells, solve_cells(cells, scenario.t), strict=True))
+    solved = zip(cells, solve_cells(cells, scenario.t), strict=True)
+    return (_described(cell, units) | {"share": cell.share(scenario.t)} for cell, units in solved)
 
 
 def _described(cell: NetworkTaskCell, units: Units) -> dict[str, np.ndarray]:

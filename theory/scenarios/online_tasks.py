@@ -17,7 +17,8 @@ SOURCE = "order-parameter equations, N -> infinity"
 @at_optimum
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order."""
-    return map(_described, solve_cells(cells, scenario.t))
+    solved = zip(cells, solve_cells(cells, scenario.t), strict=True)
+    return (_described(student) | {"share": cell.share(scenario.t)} for cell, student in solved)
 
 
 def _described(student: Student) -> dict[str, np.ndarray]:

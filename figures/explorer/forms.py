@@ -1,0 +1,118 @@
+"""A menu of the forms that a key of a config may have, and the sliders of each form."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import panel_material_ui as pmui
+
+from figures.explorer.sliders import entitle, stopping
+
+GIVEN = "as given"  # a value that no form describes
+SEVERAL = "as listed"  # several values
+
+
+class Slider(NamedTuple):
+    """The name of a slider, its stops, the value that it begins with, and a word that may stand before all stops."""
+
+    name: str
+    stops: tuple[float, ...]
+    first: Any
+    word: str = ""
+
+
+class Form(NamedTuple):
+    """Values of a key that sliders describe: as a config has them at the values of the sliders, and these values for
+    a key's own value, or None. Some further `keys` may apply to this form alone."""
+
+    title: str
+    sliders: tuple[Slider, ...]
+    written: Callable[..., Any]
+    values: Callable[[Any], tuple[Any, ...] | None]
+    keys: tuple[str, ...] = ()
+
+
+class FormMenu:
+    """A menu of the forms of a key, and the sliders of each.
+
+    While they stand as they began, the config has its key as it was written. A value that no form describes is in the
+    menu, too.
+
+    Parameters
+    ----------
+    key
+        The key.
+    forms
+        The forms by their names; with none the menu is not shown.
+    given
+        The key in a config, one value or a list.
+    read
+        Makes the key's own value of one in a config.
+    label
+        Names a value that no form describes.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        forms: Mapping[str, Form],
+        given: Any,
+        read: Callable[[Any], Any],
+        label: Callable[[Any], str] = str,
+    ):
+        self.key, self.forms, self.given = key, forms, given
+        several = isinstance(given, list)  # each is a curve
+        value = read(given[0] if several else given)
+        name, values = (GIVEN, ()) if several else self._form_of(value)
+        options = {form.title: name for name, form in forms.items()}
+        if name == GIVEN:
+            options[SEVERAL if several else html.escape(label(value))] = GIVEN
+        self.menu = pmui.Select(
+            label=key, options=options, value=name, width=160, margin=(4, 6), size="small", visible=bool(forms)
+        )
+        self.sliders = {of: self._sliders(form, values if of == name else ()) for of, form in forms.items()}
+        self.widgets = [self.menu, *(slider for sliders in self.sliders.values() for slider in sliders)]
+        self.began = self._state()
+        self.arrange()
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The key as a config has it; nothing where there are no forms."""
+        if not self.forms:
+            return {}
+        name, values = self._state()
+        as_given = self._state() == self.began or name == GIVEN
+        return {self.key: self.given if as_given else self.forms[name].written(*values)}
+
+    @property
+    def inapplicable(self) -> set[str]:
+        """The keys that apply to other forms alone."""
+        if self.menu.value == GIVEN:
+            return set()
+        every = {key for form in self.forms.values() for key in form.keys}
+        return every - {*self.forms[self.menu.value].keys}
+
+    def arrange(self) -> None:
+        """Show the sliders of the form that is chosen."""
+        for name, sliders in self.sliders.items():
+            for slider in sliders:
+                entitle(slider, slider.label, name == self.menu.value)
+
+    def _state(self) -> tuple[str, tuple[Any, ...]]:
+        name = self.menu.value
+        return name, tuple(slider.value for slider in self.sliders.get(name, ()))
+
+    def _form_of(self, value: Any) -> tuple[str, tuple[Any, ...]]:
+        """The form of a value, and the values of its sliders."""
+        found = ((name, form.values(value)) for name, form in self.forms.items())
+        return next(((name, values) for name, values in found if values is not None), (GIVEN, ()))
+
+    @staticmethod
+    def _sliders(form: Form, values: tuple[Any, ...]) -> list[Any]:
+        firsts = values or tuple(slider.first for slider in form.sliders)
+        return [
+            stopping(slider.name, slider.stops, first, slider.word)
+            for slider, first in zip(form.sliders, firsts, strict=True)
+        ]

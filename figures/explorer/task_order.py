@@ -1,0 +1,42 @@
+"""The order of tasks as a menu of protocols, with a slider for the fraction of replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from figures.explorer import settings
+from figures.explorer.forms import Form, FormMenu, Slider
+from statmech.controls import OPTIMAL, Control
+from statmech.protocols import BestShare, Blocked, Interleaved, Protocol, Replay, protocol_from, written_protocol
+
+SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
+SWITCHED = ("switch",)  # the keys of protocols with two blocks
+
+
+def _one_of(kind: type[Protocol]) -> Callable[[Any], tuple[Any, ...] | None]:
+    """No values of sliders, of the protocols of this kind."""
+    return lambda protocol: () if type(protocol) is kind else None
+
+
+def _share(protocol: Protocol) -> tuple[Any, ...] | None:
+    """The fraction of replay, if it is a constant."""
+    replayed = type(protocol) is Replay and not isinstance(protocol.share, Control)
+    return (protocol.share,) if replayed else None
+
+
+FORMS = {  # by their names in a config
+    "blocked": Form("blocked", (), lambda: "blocked", _one_of(Blocked), SWITCHED),
+    "replay": Form("replay", (Slider("fraction", SHARES, 0.1),), lambda share: {"replay": share}, _share, SWITCHED),
+    "interleaved": Form("interleaved", (), lambda: "interleaved", _one_of(Interleaved)),
+    OPTIMAL: Form("optimal replay", (), lambda: OPTIMAL, _one_of(BestShare), SWITCHED),
+}
+
+
+def protocol_menu(choice: str, config: dict[str, Any]) -> FormMenu:
+    """The menu of the protocols that a page offers."""
+    forms = {name: FORMS[name] for name in settings.page_of(choice).protocols}
+    if "switch" not in config and OPTIMAL in forms:  # which it need not have
+        forms[OPTIMAL] = forms[OPTIMAL]._replace(keys=())
+    given = config.get(settings.PROTOCOL) or "blocked"
+    return FormMenu(settings.PROTOCOL, forms, given, protocol_from)
