@@ -16,10 +16,10 @@ from statmech.results.results import Results
 
 POINTS, BARS = "points: simulation", " (mean, standard error)"
 LINES = "lines: theory"
-FOLDS = "bars: standard errors over folds"
+ERRORS, FOLDS = "bars: standard errors", "bars: standard errors over folds"
 GREY = "0.35"
 WHOLE = ("step $", "epochs", "updates", "units", "students")  # in labels of axes of whole numbers
-WORDS = ("simulation", "theory", "equations", "measured")  # of a legend that says itself what points or lines are
+OF_POINTS, OF_LINES = ("simulation", "measured", "learners"), ("theory", "equations")  # in legends that say themselves
 
 
 def finished(figure: Figure, results: Results, points: str | None = None, lines: str | None = None) -> Figure:
@@ -44,7 +44,7 @@ def finished(figure: Figure, results: Results, points: str | None = None, lines:
     if not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in shown)):
         heading(figure, [labels.size_of(results.either)])
     if results.simulation is not None and (points, lines) != ("", ""):
-        _key(figure, _words(results, points, lines))
+        _key(figure, results, points, lines)
     label_strips(figure)
     for ax in shown:
         _round_ticks(ax)
@@ -64,24 +64,25 @@ def panels_of(figure: Figure) -> list[Axes]:
     return [ax for ax in figure.axes if ax.axison and ax.get_label() != "<colorbar>" and not is_strip(ax)]
 
 
-def _words(results: Results, points: str | None, lines: str | None) -> list[str]:
-    """Return what points with their bars, and lines, are; of a study on data what its bars are."""
+def _words(results: Results, points: str | None, lines: str | None, said: str) -> list[str]:
+    """Return what points, bars and lines are, as far as it is not said; of a study on data what its bars are."""
     if results.theory is None:
-        return [FOLDS] if points is None and "fold" in results.either.dims else []
-    bars = BARS if points is None and results.scenario.seeds > 1 else ""
-    return [POINTS + bars, *([LINES] if lines != "" else [])]
+        return [FOLDS] if points is None and "fold" in results.either.dims and "error" not in said else []
+    bars = points is None and results.scenario.seeds > 1 and "standard error" not in said
+    words = [POINTS + (BARS if bars else "")] if not any(word in said for word in OF_POINTS) else [ERRORS] * bars
+    return words + [LINES] * (lines != "" and not any(word in said for word in OF_LINES))
 
 
 def _titles(ax: Axes) -> str:
     return ax.get_title(loc="left") + ax.get_title()
 
 
-def _key(figure: Figure, words: list[str]) -> None:
-    """Write the key as the title of the legend below, unless that says itself what points and lines are."""
+def _key(figure: Figure, results: Results, points: str | None, lines: str | None) -> None:
+    """Write as the title of the legend below what it does not say of points, bars and lines."""
     every = [legend for legend in (*figure.legends, *(ax.get_legend() for ax in figure.axes)) if legend is not None]
     said = " ".join(text.get_text() for legend in every for text in legend.get_texts())
     below: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
     noted = below.get_title().get_text()
-    own = [] if any(word in said + noted for word in WORDS) else words
+    own = _words(results, points, lines, said + noted)
     below.set_title(filled(figure, [*own, *noted.split("; ")], "; "))
-    below.get_title().set_color(GREY)
+    below.get_title().set(color=GREY, multialignment="center")

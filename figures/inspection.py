@@ -205,7 +205,11 @@ def _jagged(figure: Figure) -> Iterator[str]:
     """Dense solid lines without markers that turn to one side and back within three points."""
     for number, ax in _axes(figure):
         for line in ax.lines:
-            solid = str(line.get_marker()) in ("None", "") and line.get_linestyle() == "-"
+            solid = (
+                str(line.get_marker()) in ("None", "")
+                and line.get_linestyle() == "-"
+                and line.get_drawstyle() == "default"
+            )
             x = np.asarray(line.get_xdata(), float)
             smooth = solid and x.size >= DENSE and not np.array_equal(x, np.round(x))  # steps may alternate
             if smooth and line.get_gid() not in (AID, OUTSIDE) and any(map(_zigzags, _pieces(line))):

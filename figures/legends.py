@@ -66,10 +66,16 @@ def title(figure: Figure, parts: list[Part]) -> None:
     shared = [word for word in dict.fromkeys(every[0]) if all(word in words for words in every)]
     if not shared:
         return
-    if len(figure.axes) == 1:  # its legend is beside it
-        figure.axes[0].set_title(textwrap.fill(", ".join(shared), MOST_LETTERS // 2))
+    if len(figure.axes) == 1:  # its legend may be beside it
+        figure.axes[0].set_title(_lines(shared, MOST_LETTERS // 2))
     else:
-        figure.suptitle(textwrap.fill(", ".join(shared), MOST_LETTERS))
+        figure.suptitle(_lines(shared, MOST_LETTERS))
+
+
+def _lines(words: list[str], most: int) -> str:
+    """Join words by commas in lines of at most so many letters, without a break within a word."""
+    whole = [word.replace(" ", "\N{NO-BREAK SPACE}") for word in words]
+    return textwrap.fill(", ".join(whole), most).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _series(parts: list[Part], further: Sequence[Any]) -> list[Entry]:

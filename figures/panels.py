@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 
-from figures import labels, series
+from figures import labels, series, stated_keys
 from figures.residuals import TALLER, residual_strip
 from figures.style import (
     AID,
@@ -418,6 +418,4 @@ def legend_below(figure: Figure, keys: Sequence[Any], columns: int = 0, note: st
 
 def _stated(results: Results | xr.Dataset, value: xr.DataArray) -> str:
     """Return the symbol and the single value of a key; of a kind its label and the key, such as "logistic loss"."""
-    scenario, name, only = results_of(results).scenario, str(value.name), value.item()
-    kind = isinstance(only, str) and not labels.symbol(scenario, name).startswith("$")
-    return labels.mathtext_label(scenario)(name, only) + (f" {name}" if kind else "")
+    return stated_keys.with_symbol(results_of(results).scenario, str(value.name), value.item())

@@ -69,9 +69,17 @@ def _defaults(scenario: AbstractScenario) -> dict[str, Any]:
 
 
 def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
-    """Return a key with its value in words."""
+    """Return a key with its value in words.
+
+    >>> from statmech import Scenario
+    >>> with_symbol(Scenario(rule="hebb", t=1), "flip", 0.1), with_symbol(Scenario(rule="hebb", t=1), "rule", "hebb")
+    ('$p_f$ = 0.1', 'Hebbian rule')
+    """
     key, words = labels.symbol(scenario, name), in_words(scenario, name, value)
-    return labels.valued(key, words) if key.startswith("$") else f"{key} = {words}"
+    if key.startswith("$"):
+        return labels.valued(key, words)
+    kind = isinstance(value, str) and name in scenario.choices()
+    return f"{words} {key}" if kind else f"{key} = {words}"
 
 
 def in_words(scenario: AbstractScenario, name: str, value: Any) -> str:

@@ -94,6 +94,15 @@ def test_maximum_stability_and_the_best_penalty_are_those_of_two_other_routes():
     assert np.allclose(found, 0.3226365996, **TO_ALL_DIGITS)
 
 
+def test_of_several_minima_the_best_penalty_is_the_least():
+    """Two well-filled groups of directions leave two minima, of which the shallower one is enclosed more closely."""
+    inputs = population_of(Spectrum((1e4, 1.0, 1e-4), (0.1, 0.3, 0.6), (1e-8, 1e-4, 0.99989999)), 400)
+    learner, alpha = (Square(), LinearTeacher(0.3), inputs), np.array([0.3614, 0.7198])
+    best = best_lambda(*learner[:2], L2, Gauss(), alpha, inputs)
+    least = solved(*learner, alpha, best).mse
+    assert all((solved(*learner, alpha, lam).mse >= least * (1 - 1e-9)).all() for lam in np.geomspace(1e-6, 1e5, 34))
+
+
 # isotropic modes
 
 

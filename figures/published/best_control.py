@@ -42,7 +42,7 @@ def draw(
     figure, axes = page(3.0, 1, tasks + len(controls), squeeze=False)
     results = along(simulation, theory, "t")
     split = "task" if tasks > 1 else ""
-    keys = panel(errors, results, "t", "eps_g", axis, split=split, log=log)
+    keys = panel(errors, results, "t", "eps_g", axis, split=split, log=log, dashes=tasks > 1)
     if best is not None:
         _control(last, results.lines if results.lines is not None else theory, axis, best)
         last.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=symbol)

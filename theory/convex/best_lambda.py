@@ -116,12 +116,16 @@ def sought(equations: Followed, alpha: np.ndarray, share: float, exact: np.ndarr
     lam[exact] = 0.0
     plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > LEVEL)  # next to it, or beyond
     turns = (signs[1:] < 0) & ((signs[:-1] > 0) | plateau_ends)
-    which = np.argmin(np.where(turns, np.minimum(values[1:], values[:-1]), np.inf), axis=0)
-    lanes = np.flatnonzero(np.any(turns, axis=0) & ~exact)
-    if len(lanes):
-        high, low = (picked(scan, which[lanes] + step, lanes) for step in (0, 1))
+    left = turns & ~exact
+    while len(
+        lanes := np.flatnonzero(left.any(axis=0))
+    ):  # the next minimum of each lane: the first may not be the least
+        which = np.argmax(left[:, lanes], axis=0)
+        left[which, lanes] = False
+        high, low = (picked(scan, which + step, lanes) for step in (0, 1))
         root, value = _root(equations, alpha[lanes], share, low, high, flat)
-        lam[lanes] = np.where(value < least[lanes] - LEVEL**1.5, np.exp(root), lam[lanes])
+        better = value < least[lanes] - LEVEL**1.5
+        lam[lanes], least[lanes] = np.where(better, [np.exp(root), value], [lam[lanes], least[lanes]])
     return lam
 
 

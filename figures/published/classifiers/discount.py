@@ -24,7 +24,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     runs = simulation.assign(
         percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.nonzero_weights
     )
-    results, (figure, axes) = results_of(runs), page(2.5, 1, 3, width_ratios=(1.6, 1, 1))
+    results, (figure, axes) = results_of(runs), page(2.8, 1, 3, width_ratios=(1.6, 1, 1))
     for ax, name in zip(axes, ("share", "percent", "nonzero_weights"), strict=True):
         keys = panel(ax, results, "discount", name, "data", aside=True, **JOINED, markerfacecolor=None)
         ax.set(xlabel="discount $d$", xticks=[0, 0.25, 0.5, 0.75, 1])

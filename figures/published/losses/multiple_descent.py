@@ -14,7 +14,7 @@ from theory.solutions import solve_line
 
 AXES = ("lam", "alpha")  # of the sweep, that this figure shows
 NEEDS = ("noise", "R_field")
-PLACES, PEAK = 81, 10 ** np.linspace(-0.15, 0.15, 31)  # of the lines: over all alphas, and around each peak
+PLACES, PEAK = 161, 10 ** (0.15 * np.linspace(-1, 1, 41) ** 3)  # of the lines: over all alphas, and around each peak
 CAPTION = (
     r"Least squares from $P=\alpha N$ outputs of a linear teacher with noise, on inputs whose variance differs by "
     r"powers of ten between groups of directions. Dotted: as many examples as directions of the larger variances. "
