@@ -89,7 +89,8 @@ class Scales:
 def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units).
 
-    Of those that only theory has, controls. Where there are several recorded times, only variables of each time are shown, and not a run's best epoch.
+    Of those that only theory has, controls. Where there are several recorded times, only variables of each time are
+    shown, and not a run's best epoch.
     """
     times = {dim: len(values) for dim, values in scenario.recorded.items() if dim not in UNSHOWN}
     inner, least = {*times, *AVERAGED}, {dim for dim, number in times.items() if number > 1}
@@ -325,6 +326,7 @@ def curves(
         None if part is None else part[[it for it in part.data_vars if it in needed]]
         for part in (simulation, theory, lines)
     ]
+    parts[0] = parts[0] if parts[0] is not None and name in parts[0] else None  # runs have no controls
     either = next(part for part in parts if part is not None)
     return [
         curve(name, words, *(pick(part, position) for part in parts), x=layout.x, unit=unit, levels=levels, runs=runs)

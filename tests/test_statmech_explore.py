@@ -89,8 +89,8 @@ def test_every_number_can_lie_along_x(choice):
         learning |= {of: one for of in known if (one := having(known[of], key))}
         value = start.get(key, settings.default_of(choice, key))
         given = {**start, **learning, key: settings.end_of(choice, key, value)}
-        if choice == "rule":
-            given["start"] = start_of(kinds["rule"][0])
+        if kind.CHOICE == "rule":
+            given["start"] = start_of(learning["rule"][0])
         scenario = scenario_from(settings.config_of(choice, given, x))
         values = scenario.recorded.get(key, scenario.axis_values().get(key))
         assert len(values) > 2, key

@@ -136,7 +136,8 @@ def test_every_place_of_the_sliders_is_found_from_its_inputs(form):
     one, other = FORMS[form].sliders
     for first in one.stops:
         for second in (*other.stops, *([other.word] if other.word else [])):
-            assert FORMS[form].values(FORMS[form].inputs(first, second)) == (first, second)
+            inputs = inputs_from(FORMS[form].written(first, second))
+            assert FORMS[form].values(inputs) == (first, second)
 
 
 def test_the_alignment_is_the_part_of_the_variance_of_the_teachers_field():
@@ -180,7 +181,7 @@ def test_a_page_of_rows_can_be_reloaded_and_names_no_other_file(rows):
     with set_curdoc(Document()):
         page = Page(scenario, query=[(name, value) for name, value in _pairs(written)])
         assert not page.message.visible
-        assert page.source.inputs.config == {"inputs": rows}
+        assert page.source.menus[0].config == {"inputs": rows}
         page.close()
 
 

@@ -25,6 +25,7 @@ from statmech.scenarios.variables import Variable
 OPEN = 2  # charts that a page begins with
 LEFT = 80  # pixels beside charts below one another, for the numbers of y
 LECTURE = 1.6  # the size of letters, lines and points in lecture mode, over the usual
+BELOW = "below"  # the class of the chart of a control, which is lower, and below the others
 AREA = """
 :host { flex: 1 1 0; min-height: 0 }
 div[id^="flexbox"] {
@@ -34,11 +35,11 @@ div[id^="flexbox"] {
 @media (min-width: 700px) {
   div[id^="flexbox"]:has(> :nth-child(4):last-child) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
 }
+div[id^="flexbox"]:has(.below) { grid-template-rows: minmax(260px, 5fr) minmax(150px, 2fr) }
+div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax(0, 1fr) }
+div[id^="flexbox"]:has(> :nth-child(3) > .below) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
+.below { grid-column: 1 / -1 }
 """
-BELOW = """
-div[id^="flexbox"] { grid-template-rows: minmax(260px, 5fr) minmax(150px, 2fr) !important; grid-auto-rows: auto }
-div[id^="flexbox"] > :last-child { grid-column: 1 / -1 }
-"""  # controls, in a lower chart below the others
 CELL = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
 GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
 NORMALISED = {said: unit for unit, said in series.NORMALISED.items()}
@@ -197,22 +198,24 @@ class Charts:
     def _place(self) -> None:
         assert self.grid is not None
         charts = [self.plane.chart] if self.plane else list(self.grid.charts.values())
+        controlled = [name for name in self.grid.charts if self.drawn[name].role == "control"]
+        if len(controlled) == 1 < len(charts):
+            self._place_below(self.grid.charts[controlled[0]])
         for chart in charts:  # its own style sheet, for the figure stands in the place of its pane
             chart.figure.stylesheets = [CELL]
         self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
-        controlled = [name for name in self.grid.charts if self.drawn[name].role == "control"]
-        below = len(controlled) == 1 < len(charts)
-        self.area.stylesheets = [AREA, BELOW] if below else [AREA]
         self.area.objects = self.panes
-        if below:
-            self._align(self.grid.charts[controlled[0]])
 
-    def _align(self, control: Chart) -> None:
+    def _place_below(self, control: Chart) -> None:
         """Let the chart of a control have the x of the chart above it, and both have their axes of y in line."""
         assert self.grid is not None
-        for chart in self.grid.charts.values():
-            chart.figure.min_border_left = LEFT
-        control.figure.x_range = next(iter(self.grid.charts.values())).figure.x_range
+        above = [chart.figure for chart in self.grid.charts.values() if chart is not control]
+        for figure in (*above, control.figure):
+            figure.min_border_left = LEFT
+        control.figure.css_classes = [BELOW]
+        control.figure.x_range = above[0].x_range
+        if len(above) == 1:
+            above[0].xaxis.axis_label = None  # the one below is that of both
 
     def _axes(self, picture: Picture) -> Axes:
         results, x = picture.results, picture.layout.x

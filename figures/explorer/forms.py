@@ -46,8 +46,10 @@ class FormMenu:
         The key.
     forms
         The forms by their names; with none the menu is not shown.
-    given
-        The key in a config, one value or a list.
+    config
+        The config that the page opens with, with one value of the key, or a list.
+    default
+        The value of the key where the config has none.
     read
         Makes the key's own value of one in a config.
     label
@@ -58,13 +60,15 @@ class FormMenu:
         self,
         key: str,
         forms: Mapping[str, Form],
-        given: Any,
+        config: Mapping[str, Any],
+        default: Any,
         read: Callable[[Any], Any],
         label: Callable[[Any], str] = str,
     ):
-        self.key, self.forms, self.given = key, forms, given
-        several = isinstance(given, list)  # each is a curve
-        value = read(given[0] if several else given)
+        self.key, self.forms, self.opened = key, forms, config
+        self.given = config.get(key) or default
+        several = isinstance(self.given, list)  # each is a curve
+        value = read(self.given[0] if several else self.given)
         name, values = (GIVEN, ()) if several else self._form_of(value)
         options = {form.title: name for name, form in forms.items()}
         if name == GIVEN:
@@ -89,9 +93,9 @@ class FormMenu:
     @property
     def inapplicable(self) -> set[str]:
         """The keys that apply to other forms alone."""
-        if self.menu.value == GIVEN:
-            return set()
         every = {key for form in self.forms.values() for key in form.keys}
+        if self.menu.value == GIVEN:
+            return {key for key in every if self.opened.get(key) is None}
         return every - {*self.forms[self.menu.value].keys}
 
     def arrange(self) -> None:

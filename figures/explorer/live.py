@@ -41,7 +41,8 @@ STEPS = 100  # of a slider of times before the last one
 PATIENCE = 1.5  # seconds that the smooth line may take once a drag has ended
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 CORRECTIONS, BAND = "corrections", "band of one run"  # the key, and the switch that sets it
-SEARCHING = "searching for the optimum, a minute or more; until then the charts show the settings before"
+SEARCHING = "searching for the optimum: a minute or more"
+BEFORE = "; the charts show the settings before"
 NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 
 
@@ -160,7 +161,7 @@ class Live:
     def _wait_for_search(self, scenario: AbstractScenario) -> None:
         """Search the optimum that a scenario wants once the drag has ended, and show it when it is found."""
         token = self.background.stop()
-        self.message("progress", SEARCHING)
+        self.message("progress", SEARCHING + (BEFORE if self.theory is not None else ""))
 
         def search() -> None:
             if token == self.background.token:

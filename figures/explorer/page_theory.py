@@ -84,7 +84,9 @@ def _dense(choice: str, along: str, values: list[float]) -> list[float]:
     if len(values) < 2:
         return []
     if settings.is_recorded(choice, along):
-        return settings.between(choice, along, values, settings.LINE)
+        return settings.between(
+            choice, along, values, settings.FINE if settings.page_of(choice).even else settings.LINE
+        )
     if choice in settings.COMPILED:
         # always as many as there can be, for another number would be compiled, which takes seconds
         every = [] if along in settings.SHARED else settings.stops_of(choice, along)

@@ -26,6 +26,7 @@ INPUTS, PROTOCOL = "inputs", "protocol"  # keys with a menu of forms, each with 
 SNAPSHOTS = 10  # recorded times where time is not along x
 PLACES, FEW = 11, 8  # values along x of a key without stops, and at least of one with them
 LINE, SWEPT = 80, 40  # places of a line of theory along recorded times, and along an axis of a sweep
+FINE = 240  # along times that are uniform, among which a rate may jump anywhere
 WHOLE_UP_TO = 12  # theory has every whole number below, and the stops from there
 COMPILED = ("rule",)  # kinds whose theory is one compiled program for each number of values ...
 SHARED = ("K", "N")  # ... but of these, whose values share their equations

@@ -83,8 +83,7 @@ FORMS = {  # by their names in a config
 def input_menu(choice: str, config: dict[str, Any]) -> FormMenu:
     """The menu of the distributions that a page offers, and isotropic inputs."""
     forms = {name: FORMS[name] for name in settings.page_of(choice).inputs}
-    given = config.get(settings.INPUTS) or GAUSSIAN
-    return FormMenu(settings.INPUTS, {"": EQUAL, **forms} if forms else {}, given, inputs_from, _label)
+    return FormMenu(settings.INPUTS, {"": EQUAL, **forms} if forms else {}, config, GAUSSIAN, inputs_from, _label)
 
 
 def _label(inputs: Inputs) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from figures.explorer import settings
 from figures.explorer.forms import Form, FormMenu, Slider
 from statmech.controls import OPTIMAL, Control
-from statmech.protocols import BestShare, Blocked, Interleaved, Protocol, Replay, protocol_from, written_protocol
+from statmech.protocols import BestShare, Blocked, Interleaved, Protocol, Replay, protocol_from
 
 SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
 SWITCHED = ("switch",)  # the keys of protocols with two blocks
@@ -36,7 +36,6 @@ FORMS = {  # by their names in a config
 def protocol_menu(choice: str, config: dict[str, Any]) -> FormMenu:
     """The menu of the protocols that a page offers."""
     forms = {name: FORMS[name] for name in settings.page_of(choice).protocols}
-    if "switch" not in config and OPTIMAL in forms:  # which it need not have
+    if config.get("switch") is None and OPTIMAL in forms:  # which it need not have
         forms[OPTIMAL] = forms[OPTIMAL]._replace(keys=())
-    given = config.get(settings.PROTOCOL) or "blocked"
-    return FormMenu(settings.PROTOCOL, forms, given, protocol_from)
+    return FormMenu(settings.PROTOCOL, forms, config, "blocked", protocol_from)

@@ -24,7 +24,7 @@ from statmech.scenarios.variables import Variable
 
 MOST_TASKS, LARGEST_BATCH = 16, 10**6
 SECTION = {"type": "object", "minProperties": 1, "maxProperties": 1}
-SHARE = Variable(("t", "task"), "share of a task in the examples at time t", "$p$", role="control")
+SHARE = Variable(("t", "task"), "share of a task in the examples at time t", "share", role="control")
 ERRORS = View(x="t", show=("eps_g", "share"), log=("y",))
 OF_TASKS: dict[str, Any] = {  # of the pages of all kinds
     "places": 41,
