@@ -22,7 +22,9 @@ WHOLE = ("step $", "epochs", "updates", "units", "students")  # in labels of axe
 OF_POINTS, OF_LINES = ("simulation", "measured", "learners"), ("theory", "equations")  # in legends that say themselves
 
 
-def finished(figure: Figure, results: Results, points: str | None = None, lines: str | None = None) -> Figure:
+def finished(
+    figure: Figure, results: Results, points: str | None = None, lines: str | None = None, *, headed: bool = True
+) -> Figure:
     """Add to a figure what it lacks: letters of its panels, N and seeds above them, and the key of points and lines.
 
     Parameters
@@ -31,6 +33,9 @@ def finished(figure: Figure, results: Results, points: str | None = None, lines:
         A figure, and the results that it shows.
     points, lines
         What the figure says of its points and lines in its caption; "" if they are not means over runs and theory.
+
+    headed
+        False for results of several sizes, which the legend states.
 
     Returns
     -------
@@ -41,7 +46,7 @@ def finished(figure: Figure, results: Results, points: str | None = None, lines:
     shown = panels_of(figure)
     if len(shown) > 1 and not any(_titles(ax).startswith("(") for ax in shown):
         letters(*shown)
-    if not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in shown)):
+    if headed and not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in shown)):
         heading(figure, [labels.size_of(results.either)])
     if results.simulation is not None and (points, lines) != ("", ""):
         _key(figure, results, points, lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from figures import labels, series, stated_keys
-from figures.panels import CONVERGED
+from figures.panels import CONVERGED, legend_below, room
 from figures.style import BAND, COLOURS, DASHES, EDGE, MARKERS, THEORY, look_of
 from statmech.scenarios.variables import BIAS, STD
 
@@ -32,7 +31,7 @@ BANDS = r"band: theory + bias $\pm$ one standard deviation of a run, to order $1
 WITHOUT_BIAS = "of the vote without bias, which has no equation"
 UNRESOLVED = "none where terms beyond order 1/N are not small"
 NOUNS = {ErrorbarContainer: "points", Line2D: "lines"}  # in sentences above a legend; a note says what bands are
-MOST_COLUMNS, MOST_LETTERS = 5, 125  # in a row
+MOST_LETTERS = 125  # in a row
 
 
 def beside(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> None:
@@ -54,10 +53,10 @@ def below(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> Non
         notes = [*(f"{NOUNS[type(handle)]}: {text}" for handle, text in key if type(handle) in NOUNS), *notes]
     else:
         entries = key
-    look: dict[str, Any] = {"title": textwrap.fill("; ".join(notes), MOST_LETTERS)}
-    longest = max(len(re.sub(r"\\\w+|[${}^_]", "", text)) for _, text in entries)
-    columns = max(1, min(MOST_COLUMNS, (MOST_LETTERS - 15) // (longest + 6)))
-    figure.legend(*zip(*entries, strict=True), loc="outside lower center", ncols=columns, **look)
+    for handle, text in entries:
+        handle.set_label(text)
+    note = "; ".join(textwrap.fill(note, int(MOST_LETTERS * room(figure))) for note in notes)
+    legend_below(figure, [handle for handle, _ in entries], note=note)
 
 
 def title(figure: Figure, parts: list[Part]) -> None:
@@ -69,7 +68,7 @@ def title(figure: Figure, parts: list[Part]) -> None:
     if len(figure.axes) == 1:  # its legend may be beside it
         figure.axes[0].set_title(_lines(shared, MOST_LETTERS // 2))
     else:
-        figure.suptitle(_lines(shared, MOST_LETTERS))
+        figure.suptitle(_lines(shared, int(MOST_LETTERS * room(figure))))
 
 
 def _lines(words: list[str], most: int) -> str:

@@ -66,7 +66,7 @@ def draw(results: Results | Mapping[str, Results], wish: Composition = EVERYTHIN
         raise ConfigError("\n".join(found))
     parts = arrangement.arranged(every, wish)
     figure = _panels(parts, wish) if parts else rows.draw(next(iter(every.values())), wish)
-    return finished(figure, next(iter(every.values())))
+    return finished(figure, next(iter(every.values())), headed=len(every) == 1)
 
 
 def _panels(parts: list[Part], wish: Composition) -> Figure:

@@ -12,6 +12,7 @@ from statmech.scenarios.axes import once
 from statmech.scenarios.base import AbstractScenario
 
 FEW = 8  # values of an axis that are listed
+NOUNS = ("loss", "penalty", "teacher", "weights")  # that follow the name of a kind: "linear teacher"
 UNSTATED = (
     "key",
     "figure",
@@ -78,7 +79,7 @@ def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
     key, words = labels.symbol(scenario, name), in_words(scenario, name, value)
     if key.startswith("$"):
         return labels.valued(key, words)
-    kind = isinstance(value, str) and name in scenario.choices()
+    kind = isinstance(value, str) and name in (scenario.CHOICE, *NOUNS)
     return f"{words} {key}" if kind else f"{key} = {words}"
 
 

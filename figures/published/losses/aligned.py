@@ -20,7 +20,7 @@ from theory.convex.best_penalty import best_of
 
 AXES = ("inputs", "lam")  # of the sweep, that this figure shows
 NEEDS = ("noise", "R_field")
-PLACES, NEAR = 121, 20  # of the line, and of its end
+PLACES = 121  # of the line
 CAPTION = (
     r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for three parts $T$ of "
     r"the teacher's squared length in the directions of the larger variance; stars: minima. (b) The best penalty "
@@ -69,10 +69,11 @@ def _bests(ax: Axes, theory: xr.Dataset, law: Spectrum) -> None:
 
     part = np.linspace(0.02, 0.98, PLACES)
     lam = np.vectorize(best)(part)
-    if 0 in lam and lam[0] > 0:  # the place from which on no penalty is best
-        end = part[np.argmax(lam == 0)]
-        part = np.union1d(part, end - (part[1] - part[0]) * np.linspace(0, 1, NEAR) ** 2)
-        lam = np.vectorize(best)(part)
+    last = np.flatnonzero(lam > 0)[-2:]
+    if len(last) == 2 and lam[-1] == 0:  # beyond the end of the straight line no penalty is best
+        end = part[last[1]] + lam[last[1]] * (part[last[1]] - part[last[0]]) / (lam[last[0]] - lam[last[1]])
+        part = np.array([*part[lam > 0], end, np.nan, end, part[-1]])
+        lam = np.array([*lam[lam > 0], 0, np.nan, 0, 0])
     ax.plot(part, lam, color=THEORY, zorder=1, clip_on=False)
     guide(ax, x=_part(replace(law, teacher="random")), y=first.teacher.noise**2)
     ax.set_yscale("function", functions=(np.sqrt, np.square))
