@@ -99,17 +99,17 @@ class ForkedError(StatmechError, RuntimeError):
         super().__init__(f"{cause}: start it with the spawn or forkserver method of multiprocessing")
 
 
-# words of other programs and books, with the name here, and what it is where that is not plain
-SYNONYMS: dict[str, tuple[str, str]] = {
-    "flip": ("noise", "the noise of the output"),
-    "ising": ("binary", ""),
-    "lambda": ("lam", ""),
-    "lasso": ("l1", ""),
-    "learning_rate": ("eta", ""),
-    "least_squares": ("square", ""),
-    "mse": ("square", ""),
-    "ridge": ("l2", ""),
-    "svm": ("hinge", ""),
+# words of other programs and books, with the names here, and what each is where that is not plain
+SYNONYMS: dict[str, dict[str, str]] = {
+    "flip": {"noise": ", the noise of the output"},
+    "ising": {"binary": ""},
+    "lambda": {"lam": ""},
+    "lasso": {"l1": "", "square": " with penalty: l1"},
+    "learning_rate": {"eta": ""},
+    "least_squares": {"square": ""},
+    "mse": {"square": ""},
+    "ridge": {"l2": "", "square": " with penalty: l2"},
+    "svm": {"hinge": ""},
 }
 
 
@@ -124,13 +124,11 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     names = list(known)
     folded, word = {name.casefold(): name for name in names}, str(given).casefold()
     close = get_close_matches(word, folded, n=1, cutoff=CLOSE if len(word) > SHORT else CLOSE_SHORT)
-    meant, what = SYNONYMS.get(word, ("", ""))
-    if meant in names:
-        close, what = [meant], f", {what}" if what else ""
-    else:
-        what = ""
-    close = close or [name for name in folded if len(word) > SHORT and name.startswith(word)]  # half of a name
-    likely = f' Did you mean "{folded[close[0]]}"{what}?' if close else ""
+    meant = {name: what for name, what in SYNONYMS.get(word, {}).items() if name in names}
+    close = (
+        [*meant] or close or [name for name in folded if len(word) > SHORT and name.startswith(word)]
+    )  # half of a name
+    likely = f' Did you mean "{folded[close[0]]}"{meant.get(close[0], "")}?' if close else ""
     name = _in_line(str(given).encode(errors="backslashreplace").decode())
     return f'"{name}" is not {noun}.{likely} Known: {", ".join(names)}.'
 

@@ -69,7 +69,7 @@ def test_keys_of_neighbours_would_change_the_bits(monkeypatch):
 
 
 def test_schedules_many_students_and_own_rules_stay_alone():
-    assert together(Scenario(**SWEEP, schedule=2.0)) == 1  # their rates would round otherwise
+    assert together(Scenario(**SWEEP, schedule={"t0": 2})) == 1  # their rates would round otherwise
     assert together(Scenario(**SWEEP, K=4)) == 1
 
 

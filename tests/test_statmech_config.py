@@ -207,7 +207,15 @@ def test_errors_found_by_generated_configs_are_messages(tmp_path, text, message)
         ("network: erf\nflip: 0.1\nt: 1\n", 'Did you mean "noise", the noise of the output?'),
         ("network: erf\nteacher: relu\nt: 1\n", "is written teacher: {network: relu}"),
         ("network: erf\nM: 2\nK: 3\nstart: {v: [1, 1]}\nt: 1\n", "v has 2 values, but K = 3 units need 3"),
-        ("rule: hebb\neta: 1/t\nt: 1\n", "is written schedule: {t0: 5}, for eta / (1 + t/t0)"),
+        ("learner: [svm, hebb, logistic]\nalpha: 1\n", "write loss: [hinge, logistic], without the key learner"),
+        ("loss: ridge\nalpha: 1\n", 'Did you mean "square" with penalty: l2?'),
+        ("rule: hebb\neta: 1/t\nt: 1\n", "is written schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"),
+        ("rule: hebb\neta: {schedule: 1/t}\nt: 1\n", "is written schedule: {t0: 5}, for a learning rate"),
+        (
+            "rule: hebb\nschedule: 5\nt: 1\n",
+            "must be written schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0), not 5",
+        ),
+        ("rule: hebb\nschedule: [2, 5]\nt: 1\n", "must be written schedule: {t0: 5}, for a learning rate"),
         ("rule: hebb\ncorrections: yes\nt: 1\n", 'corrections: must be true or false, not "yes"'),
     ],
 )

@@ -261,7 +261,12 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
         value = made.get(name, default_of(choice, name))
         above = max(points(given.get("K", 0))) + 1 if name == "N" and choice == "rule" else 0
         made[name] = places(choice, name, value, name != key, above) if is_number(value) else value
-    return {name: value for name, value in made.items() if value is not None}
+    return {name: _written(name, value) for name, value in made.items() if value is not None}
+
+
+def _written(name: str, value: Any) -> Any:
+    """Return a key's value as a config writes it."""
+    return {"t0": value} if name == "schedule" and not isinstance(value, dict) else value
 
 
 def default_of(choice: str, name: str) -> Any:

@@ -31,6 +31,7 @@ SPACES: dict[str, Callable[..., np.ndarray]] = {
 
 
 MAX_AXIS = 1_000_000
+FALLING = "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # how it is written
 OVER_TIME = {"at", "is", OPTIMAL}  # keys of a section that is a function of time
 
 
@@ -46,6 +47,8 @@ def expand(given: Any) -> Any:
         return given.tolist()
     if not isinstance(given, dict):
         return given
+    if "schedule" in given or "t0" in given:
+        raise ValueError(f"a rate that falls with time is written {FALLING}")
     if {*given} & OVER_TIME:
         raise ValueError("cannot change with time here: it is a number, or a list of them")
     if len(given) != 1 or next(iter(given)) not in SPACES:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from statmech.errors import Problem, ScenarioError, not_known, quoted
 from statmech.parameters import BOUNDS
+from statmech.scenarios.axes import FALLING
 from statmech.scenarios.ranges import spaced
 
 FORMS = {"value", "axis", "word", "given"}  # the form in which a key was read: of no interest to the reader
@@ -23,6 +24,8 @@ def problems(failure: ValidationError, keys: list[str], sections: dict[str, list
         cause = error.get("ctx", {}).get("error")
         if isinstance(cause, ScenarioError):
             found += cause.problems
+            continue
+        if error["type"] == "too_short" and len(error["input"]):  # a list of which every value was refused
             continue
         location = tuple(part for part in error["loc"] if part not in FORMS)
         location = location[1:] if location[:1] == ("parameters",) else location
@@ -44,7 +47,8 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
     if kind == "bool_type":
         return f"must be true or false, not {quoted(error['input'])}"
     if kind == "value_error":
-        return f"{context['error']}{_instead(error['input'])}"
+        said = str(context["error"])
+        return said if FALLING in said else f"{said}{_instead(error['input'])}"
     if kind in ("int_from_float", "int_type"):
         return f"must be a whole number, not {quoted(error['input'])}"
     for bound in BOUNDS.values():
@@ -71,7 +75,7 @@ def _instead(given: Any) -> str:
     if not isinstance(given, str):
         return ""
     if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", given):
-        return ". A rate that falls with time is written schedule: {t0: 5}, for eta / (1 + t/t0)"
+        return f". A rate that falls with time is written {FALLING}"
     if axis := spaced(given):
         return f". A range is written {axis}"
     inner = given.strip("()[] ")

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from statmech.scenarios.axes import axis_of, axis_schema, is_axis
+from statmech.errors import quoted
+from statmech.scenarios.axes import FALLING, axis_of, axis_schema, is_axis
 from statmech.scenarios.keys import Number
 
 TIME = {"type": "number", "exclusiveMinimum": 0}
@@ -21,12 +22,18 @@ SCHEDULE = {
 }
 
 
-def _time_of(given: Any) -> Any:
-    """The t0 of a schedule as it stands in a config: one, or an axis of them."""
-    if not isinstance(given, dict):
-        return given
-    if [*given] != ["t0"]:
-        raise ValueError("a schedule is {t0: time}, for a learning rate of eta / (1 + t/t0)")
+def _times_of(given: Any) -> Any:
+    """The t0 of a schedule as it stands in a config: one, or an axis of them.
+
+    >>> _times_of({"t0": 5}), _times_of([{"t0": 2}, {"t0": 5}])
+    (5, [2, 5])
+    """
+    if given is None:
+        return None
+    if isinstance(given, list | tuple):
+        return [_times_of(one) for one in given]
+    if not isinstance(given, dict) or [*given] != ["t0"]:
+        raise ValueError(f"must be written {FALLING}, not {quoted(given)}")
     return given["t0"]
 
 
@@ -37,11 +44,11 @@ def _written(t0: Any) -> Any:
     return None if t0 is None else {"t0": t0}
 
 
-Schedule = Annotated[Number, Field(gt=0), BeforeValidator(_time_of)]
+Schedule = Annotated[Number, Field(gt=0)]
 ScheduleAxis = Annotated[Any, axis_of(Schedule, TIME)]
 OptionalSchedule = Annotated[
     ScheduleAxis | None,
-    BeforeValidator(_time_of),
+    BeforeValidator(_times_of),
     PlainSerializer(_written, when_used="json"),
-    WithJsonSchema({"anyOf": [TIME, SCHEDULE, {"type": "array", "items": SCHEDULE, "minItems": 1}, {"type": "null"}]}),
+    WithJsonSchema({"anyOf": [SCHEDULE, {"type": "array", "items": SCHEDULE, "minItems": 1}, {"type": "null"}]}),
 ]

@@ -10,10 +10,10 @@ from dataclasses import InitVar, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import Field, StrictBool
+from pydantic import BeforeValidator, Field, StrictBool
 
 from statmech.convex.losses import LOSSES
-from statmech.errors import Problem
+from statmech.errors import Problem, quoted
 from statmech.learners import LEARNERS, STOPPED_BY, Learner
 from statmech.parameters import Key, known_parameters
 from statmech.scenarios.axes import Names, Numbers, Wholes, listed
@@ -33,12 +33,23 @@ def _counted(given: Any) -> Any:
     return sorted({round(value) for value in moments}) if isinstance(given, dict) else moments
 
 
+def _no_losses(given: Any) -> Any:
+    """Learners, refused in one sentence if some are losses."""
+    names = [name for name in listed(given) if name in LOSS_OF] if isinstance(given, str | list | tuple) else []
+    if not names:
+        return given
+    losses = ", ".join(LOSS_OF[name] for name in names)
+    if len(names) == 1:
+        raise ValueError(
+            f'"{names[0]}" is not a learner but minimises a loss: write loss: {losses}, without the key learner'
+        )
+    said = ", ".join(map(quoted, names))
+    raise ValueError(f"{said} are not learners but minimise losses: write loss: [{losses}], without the key learner")
+
+
 Updates = Annotated[Any, recorded("updates", _counted, Annotated[Whole, Field(ge=0, le=MOST)])]
 
-CONVEX = {  # names of losses, and of what minimises them, that are taken for learners
-    name: f'"{name}" is not a learner but minimises a loss: write loss: {loss}, without the key learner'
-    for name, loss in {**{name: name for name in LOSSES}, "svm": "hinge", "ridge": "square"}.items()
-}
+LOSS_OF = {**{name: name for name in LOSSES}, "svm": "hinge", "ridge": "square"}  # of names that are taken for learners
 MOMENT = "moment"  # stands for the recorded dimension, `epochs` or `updates`
 FLAGS = {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}
 STORED = {
@@ -105,7 +116,9 @@ class StoredExamples(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    learner: Annotated[Names, one_of(LEARNERS, "a learner", CONVEX)] = Field(description="learning algorithm")
+    learner: Annotated[Names, one_of(LEARNERS, "a learner"), BeforeValidator(_no_losses)] = Field(
+        description="learning algorithm"
+    )
     alpha: AlphaAxis = config_key(
         description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N"
     )
