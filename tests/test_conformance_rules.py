@@ -91,6 +91,7 @@ def test_the_line_forms_of_a_margin_equal_the_quadrature(margin):
                     np.testing.assert_allclose(double(theta, other, c, flip), line, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_more_quadrature_nodes_change_nothing(rule):
     kind = RULES[rule]()
@@ -108,6 +109,7 @@ def scenario_of(rule: str, **given) -> Scenario:
     return Scenario(rule=rule, **{**defaults, **given, "start": start_of(rule, given.get("start"))})
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
     size = {} if engine == "gram" else {"N": 400, "seeds": 64, "t": [0.5, 1.5]}
@@ -115,6 +117,7 @@ def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     start = {"R": [0.1, 0.5, 0.3], "length": [0.5, 1.0, 2.0], "q": [[1, 0.3, 0.2], [0.3, 1, 0.6], [0.2, 0.6, 1]]}
@@ -127,6 +130,7 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     assert np.abs(difference / error).max() < 4.6  # 27 values: 1 in 5,000 for one of them, Student's t
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_a_deliberate_error_is_detected(rule, monkeypatch):
     """Without <f_i f_j> the correlation q of the students, and with it the ensemble, is wrong."""
@@ -168,6 +172,7 @@ def test_extending_a_sweep_changes_no_earlier_number(rule, engine):
     np.testing.assert_array_equal(few.R.sel(eta=0.5), many.R.sel(eta=0.5, seed=few.seed))
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_students_are_exchangeable(rule):
     """Students with equal initial conditions have the same distribution: their differences vanish on average."""
@@ -176,6 +181,7 @@ def test_students_are_exchangeable(rule):
     assert abs(difference.mean()) < 4 * difference.std(ddof=1) / 256**0.5
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_gram_matrices_are_positive_semidefinite(rule):
     scenario = scenario_of(rule, gram=True, seeds=8, N=20)
@@ -184,6 +190,7 @@ def test_gram_matrices_are_positive_semidefinite(rule):
         assert eigenvalues.min() > -1e-12 * eigenvalues.max()
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_identical_students_stay_identical(rule):
     scenario = scenario_of(rule, start={"q": 1.0, "R": 0.3}, seeds=4, N=50, t=[0, 1, 20])
@@ -210,6 +217,7 @@ def test_a_rule_states_its_parameters_and_label(rule):
     assert all(key.meaning for key in parameters_of(kind).values())
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_a_rule_without_its_closed_form_is_integrated_to_the_same_solution():
     """The complete equations, not only their averages: the AdaTron by quadrature equals the AdaTron."""

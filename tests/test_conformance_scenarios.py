@@ -108,6 +108,7 @@ def test_a_run_that_is_killed_is_resumed_with_the_bits_of_one_that_was_not(scena
     assert_same_bits(path, scenario)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @every_kind
 def test_results_show_themselves_and_are_reported(scenario, tmp_path):

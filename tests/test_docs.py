@@ -178,6 +178,7 @@ def test_words_units_and_initials_are_no_formulas(text, helper):
 THEORY = sorted(path.stem for path in (DOCS / "theory").glob("*.md") if path.stem != "index")
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("name", THEORY)
 def test_a_page_of_theory_has_a_figure_that_draws(name, helper):

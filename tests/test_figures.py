@@ -150,6 +150,7 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
 
 
 QUICK = ("minover",)
+IN_EVERY_FORMAT = ("minover", "codons", "version_space", "sgd_power_law")  # lines, bars, a sphere, insets
 
 
 def to_a_thousandth(picture):
@@ -169,12 +170,13 @@ def test_a_figure_draws_from_a_tiny_config(name, tmp_path, data_folder):
     simulation, solution = simulate.run(scenario), None if scenario.on_data else theory.solve(scenario)
     before = dict(mpl.rcParams)
     figure = figures.draw(name, simulation, solution)
-    files = style.save(figure, tmp_path / name)
+    formats = ["svg", "png", "pdf"] if name in IN_EVERY_FORMAT else ["svg"]
+    files = style.save(figure, tmp_path / name, formats)
     assert dict(mpl.rcParams) == before  # the reader's settings are unchanged
-    assert [file.suffix for file in files] == [".png", ".svg", ".pdf"]
+    assert [file.suffix for file in files] == [f".{suffix}" for suffix in formats]
     assert all(file.stat().st_size > 5000 for file in files)
     [again] = style.save(figures.draw(name, simulation, solution), tmp_path / "again", ["svg"])
-    assert to_a_thousandth(again) == to_a_thousandth(files[1])
+    assert to_a_thousandth(again) == to_a_thousandth(files[0])
     drawn = [line for ax in figure.axes for line in ax.lines]
     assert drawn, "a figure without a line"
     assert inspection.faults(figure) == []

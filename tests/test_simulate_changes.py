@@ -39,6 +39,7 @@ def traced_again(monkeypatch):
         program.clear_cache()
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "K", "rule"),
@@ -78,6 +79,7 @@ def test_each_schedule_agrees_with_theory_at_finite_n_and_with_no_other(annealin
     assert all(deviation(other) > 30 for other in SCHEDULES if other != annealing)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["rademacher", "sphere"])
 def test_other_inputs_agree_with_theory(inputs):
@@ -316,6 +318,7 @@ def test_a_sweep_grows_and_is_sharded_along_what_changes(engine, path):
     assert_same_bits(path, large)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 def test_values_of_drift_decay_and_schedule_are_data(engine):
@@ -330,6 +333,7 @@ def test_values_of_drift_decay_and_schedule_are_data(engine):
     assert compilations(lambda: simulate.run(Scenario(**base, **other))) == 0
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_small_rates_keep_their_digits_at_any_size():
     """A thousand steps at N = 10^12, where 1 - w/N has four digits in float64; the changes since the start."""

@@ -227,6 +227,7 @@ def test_minover_approaches_the_largest_stability_from_below():
     assert float((found.gap / true).isel(epochs=-1).median()) < 3
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_a_run_beyond_separability_is_marked_and_has_no_student():
     sim = only(
@@ -372,6 +373,7 @@ def test_an_autocorrelation_time_is_that_of_its_process():
     assert version_space.autocorrelation_time(np.zeros(50)) == np.inf
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_reports_what_it_did(learner):

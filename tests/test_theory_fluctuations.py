@@ -168,8 +168,8 @@ def test_corrections_of_recorded_steps_bring_the_values_to_those_of_the_step():
     assert found.R_std.item() == expected.R_std.item()
 
 
-def judged(scenario: Scenario) -> tuple[float, float]:
-    distance = comparison.distances(simulate.run(scenario), theory.solve(scenario))
+def judged(simulation, scenario: Scenario) -> tuple[float, float]:
+    distance = comparison.distances(simulation, theory.solve(scenario))
     largest = max(abs(z) for row in comparison.rows(distance) for z in row.largest.values())
     return largest, comparison.bound(distance)
 
@@ -178,13 +178,14 @@ def judged(scenario: Scenario) -> tuple[float, float]:
 @pytest.mark.parametrize("N", [20, 100])
 def test_means_lie_within_the_predicted_standard_errors_and_without_discreteness_they_do_not(N, monkeypatch):
     scenario = Scenario(rule="hebb", N=N, t=[0.5, 2, 5], seeds=500 * N, corrections=True)
-    largest, bound = judged(scenario)
+    simulation = simulate.run(scenario)
+    largest, bound = judged(simulation, scenario)
     assert largest < bound
     monkeypatch.setattr(student_fluctuations, "rates", without_discreteness)
     monkeypatch.setenv("STATMECH_CACHE", "off")
     combinations.solve_lanes.clear_cache()
     try:
-        assert judged(scenario)[0] > bound
+        assert judged(simulation, scenario)[0] > bound
     finally:
         combinations.solve_lanes.clear_cache()
 
