@@ -73,7 +73,8 @@ def _words(results: Results, points: str | None, lines: str | None, said: str) -
     """Return what points, bars and lines are, as far as it is not said; of a study on data what its bars are."""
     if results.theory is None:
         return [FOLDS] if points is None and "fold" in results.either.dims and "error" not in said else []
-    bars = points is None and results.scenario.seeds > 1 and "standard error" not in said
+    barred = points is None or "standard error" in points
+    bars = barred and results.scenario.seeds > 1 and "standard error" not in said
     words = [POINTS + (BARS if bars else "")] if not any(word in said for word in OF_POINTS) else [ERRORS] * bars
     return words + [LINES] * (lines != "" and not any(word in said for word in OF_LINES))
 

@@ -26,7 +26,10 @@ CAPTION = (
     r"students, whose majority vote and weight mean are equally good; stars: where they gain most. Dashed, and "
     r"points: the weight mean of $K$ students. Dotted: $1/\sqrt{2}$, the limit $t\to\infty$ of all rules but Hebb's."
 )
-POINTS = r"Points: means over runs of the error of the weight mean over the mean error of the run's students."
+POINTS = (
+    "Points: means over runs of the error of the weight mean over the mean error of the run's students; bars: standard "
+    "errors."
+)
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
