@@ -164,6 +164,7 @@ def recorded(scenario, engine):
         return [np.asarray(part, float) for part in record[:2]]
 
 
+@pytest.mark.quick  # one program at three scales: powers of two change no bit however it is compiled
 @pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "power"), [("float64", 332), ("float32", 33)])
 @pytest.mark.parametrize("engine", [gram, vectors])

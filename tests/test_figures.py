@@ -150,7 +150,7 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
 
 
 QUICK = ("minover",)
-IN_EVERY_FORMAT = ("minover", "codons", "version_space", "sgd_power_law")  # lines, bars, a sphere, insets
+IN_EVERY_FORMAT = ("minover", "codons", "version_space")  # lines, bars, a sphere
 
 
 def to_a_thousandth(picture):

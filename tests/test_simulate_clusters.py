@@ -182,7 +182,7 @@ def worker_processes():
 
 @pytest.mark.timeout(120)
 def test_workers_that_are_killed_repeatedly_change_no_bit(path):
-    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2], N=50, t=[0, 100], seeds=128)
+    scenario = Scenario(rule=["hebb", "perceptron"], eta=[0.5, 1, 2], N=50, t=[0, 100], seeds=128)
     before, kills, rng = {one.pid for one in worker_processes()}, [], random.Random(0)
 
     def kill(event):
@@ -231,7 +231,7 @@ def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
 
 @pytest.mark.timeout(120)
 def test_results_that_die_with_their_workers_are_computed_again(path):
-    scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2], N=50, t=[0, 100], seeds=128)
+    scenario = Scenario(rule=["hebb", "perceptron"], eta=[0.5, 1, 2], N=50, t=[0, 100], seeds=128)
     before, kills = {one.pid for one in worker_processes()}, []
 
     def kill_all(event):

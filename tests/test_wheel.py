@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from conftest import quick_environment
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 def completed(*words: object, folder: Path) -> subprocess.CompletedProcess[str]:
     """A command that sees neither this checkout nor the environment of the tests."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    environment = {name: it for name, it in quick_environment().items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return subprocess.run([*map(str, words)], cwd=folder, env=environment, capture_output=True, text=True)
 
 
