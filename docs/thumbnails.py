@@ -110,7 +110,7 @@ def card(figure: Figure, which: int) -> Figure:
 def short(label: str) -> str:
     """The label of an axis without its unit; of a long one the symbol alone, or nothing.
 
-    >>> short("$t$ (steps / $N$)"), short("stages until all examples are right"), short("number of students $K$")
+    >>> short("$t$ (steps / $N$)"), short("stages to zero\\ntraining error"), short("number of students $K$")
     ('$t$', '', '$K$')
     """
     label = label.partition(" (")[0].replace("\n", " ")

@@ -42,8 +42,11 @@ GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
         ({"decay": 30, "N": [100, 20]}, "decay = 30 is too large for N = 20: 1 - decay/N would be negative"),
         ({"schedule": {"t0": 0}}, "schedule: must be greater than 0, not 0"),
         ({"schedule": {"t0": [1, -1]}}, "schedule[1]: must be greater than 0, not -1"),
-        ({"schedule": {"tau": 1}}, "a schedule is {t0: time}, for a learning rate of eta / (1 + t/t0)"),
-        ({"schedule": "fast"}, 'schedule: must be a number, not "fast"'),
+        (
+            {"schedule": {"tau": 1}},
+            "schedule: must be written schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)",
+        ),
+        ({"schedule": "fast"}, 'eta / (1 + t/t0), not "fast"'),
         ({"eta": 0}, "eta: must be greater than 0, not 0"),
         ({"eta": float("nan")}, "eta: input should be a finite number"),
         ({"rule": ["hebb", "perceptron"], "margin": [0, 0.5]}, 'the rule "hebb" has no margin'),

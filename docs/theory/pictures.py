@@ -44,7 +44,7 @@ def online() -> Figure:
     left.set(xlabel=r"stability $\kappa$", ylabel=r"modulation $g(\kappa)$", ylim=(-0.1, 2.1))
     right.set(xscale="log", yscale="log", xlabel="$t$ (examples / $N$)", ylabel=r"$\epsilon_g$", ylim=(1e-4, 0.6))
     left.legend()
-    right.legend(title="dotted: late times")
+    right.legend(title=r"dotted: $t\to\infty$")
     return figure
 
 
@@ -199,7 +199,7 @@ def boosting() -> Figure:
     right.plot(
         count, gained, "s", color=COLOURS[2], markersize=3, markerfacecolor="white", label=r"advantage $\gamma_i$"
     )
-    right.axhline(advantage(s), linestyle="--", color=COLOURS[1], label="least, $1/(2s)$")
+    right.axhline(advantage(s), linestyle="--", color=COLOURS[1], label="lower bound, $1/(2s)$")
     left.set(xlabel="stage", ylabel="fraction of the examples")
     right.set(xlabel="stage", ylabel="advantage over chance", ylim=(0, None))
     left.legend()

@@ -30,7 +30,7 @@ class SparsePerceptron(OneAgainstRest):
     k : int
         Largest number of attributes in a conjunction.
     stages : int or "cv"
-        Number of boosting stages, of which fewer may suffice (`n_stages_`), or "cv" for the number of least error in
+        Number of boosting stages, of which fewer may suffice (`n_stages_`), or "cv" for the number of lowest error in
         cross-validation, at most the number of weights of an ordinary perceptron.
     discount : float
         Factor of the correlations of conjunctions of two or more (the paper's value is illegible; 1/2 is our reading).

@@ -36,8 +36,8 @@ from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, 
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-INFORMED = 1e-4  # mean squared error from which message passing starts next to the teacher
-STARTS = {"uninformed": "at the mean of the prior", "informed": "next to the teacher"}
+INFORMED = 1e-4  # mean squared error from which message passing starts near the teacher
+STARTS = {"uninformed": "at the mean of the prior", "informed": "near the teacher (planted)"}
 MAX_STEPS = 10**6
 # seconds of a step on one core, over P N, and the steps after which most runs are settled: measured at N = 2000, alpha
 # 0.8 to 1.8, on an Intel Xeon, 23 November 2026

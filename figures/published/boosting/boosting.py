@@ -29,7 +29,7 @@ JOINED: dict[str, Any] = {"linestyle": "-"}
 SHARES = [0.02, 0.05, 0.1, 0.2, 0.5]
 CAPTION = (
     r"AdaBoost over all conjunctions of a teacher that is a vote of $s$ of them, learning from $P$ examples: number of "
-    r"stages until all examples are right, the smallest advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, "
+    r"stages to zero training error, the smallest advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, "
     r"and the generalization error. Thin lines join points. Dashed: the bounds of Jackson & Craven at every $s$ and "
     r"$P$; that on $\epsilon_g$ is drawn where it is less than 1. Triangles at the foot: no error was seen in any run."
 )

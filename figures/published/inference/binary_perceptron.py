@@ -14,10 +14,10 @@ AXES = ("start", "alpha")  # of the sweep, that this figure shows
 TRANSITIONS = {"alpha_it": r"$\alpha_\mathrm{IT}$", "alpha_alg": r"$\alpha_\mathrm{alg}$"}
 CAPTION = (
     r"Message passing that infers a teacher's weights from $P=\alpha N$ labels. (a) Overlap $m$ with the teacher "
-    r"after the last step, from the prior's mean and from next to the teacher; lines: fixed points of state evolution, "
+    r"after the last step, from the prior's mean and from near the teacher; lines: fixed points of state evolution, "
     r"$N\to\infty$. (b) Free entropy per weight of both states; the larger one is Bayes-optimal. Dotted: from "
     r"$\alpha_\mathrm{IT}$ on the examples determine the teacher, from $\alpha_\mathrm{alg}$ on message passing finds "
-    r"it. Runs at finite $N$ are smeared out near the transitions; a run that begins next to the teacher stays there "
+    r"it. Runs at finite $N$ are smeared out near the transitions; a run that starts near the teacher stays there "
     r"though state evolution leaves it."
 )
 

@@ -1,4 +1,4 @@
-"""The error that students keep of a teacher that drifts: each rule with the decay that suits it, against the drift.
+"""The stationary error for a teacher that drifts: each rule with the decay that suits it, against the drift.
 
 The optimal rule decays at the rate of the drift, the perceptron needs no decay, and Hebb's best is
 sqrt(drift^2 + 4 drift/pi). Lines are stationary states of the equations, to drifts at which their powers can be seen.
