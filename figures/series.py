@@ -92,12 +92,18 @@ def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     Of those that only theory has, controls. Where there are several recorded times, only variables of each time are
     shown, and not a run's best epoch.
     """
-    times = {dim: len(values) for dim, values in scenario.recorded.items() if dim not in UNSHOWN}
-    inner, least = {*times, *AVERAGED}, {dim for dim, number in times.items() if number > 1}
+    recorded = times(scenario)
+    inner, least = {*recorded, *AVERAGED}, {dim for dim, values in recorded.items() if len(values) > 1}
     controls = {name: variable for name, variable in scenario.theory_only.items() if variable.role == "control"}
     every = scenario.variables | controls
     numbers = {name: variable for name, variable in every.items() if variable.missing is np.nan}
     return {name: variable for name, variable in numbers.items() if least <= {*variable.dims} <= inner}
+
+
+def times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
+    """Return what charts can run along of all that is recorded in a run, such as times: not students, nor searches."""
+    recorded = {dim for variable in scenario.variables.values() for dim in variable.dims} - {*UNSHOWN}
+    return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim in recorded}
 
 
 def with_values(results: Results, known: dict[str, Variable] | None = None) -> dict[str, Variable]:

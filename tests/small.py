@@ -1,11 +1,29 @@
-"""A small sweep of every kind of scenario: conformance tests range over the registry, so that no kind is forgotten."""
+"""A small sweep of every kind of scenario: conformance tests range over the registry, so that no kind is forgotten.
+
+Each has the name of its kind (`statmech.scenarios.registry.kinds`).
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from statmech import Boosting, Clusters, Descent, Inference, LabelledRows, Network, Risk, Scenario, StoredExamples, load
-from statmech.scenarios.registry import SCENARIOS
+from statmech import (
+    Boosting,
+    Clusters,
+    Descent,
+    Inference,
+    LabelledRows,
+    Network,
+    NetworkTasks,
+    OnlineClusters,
+    OnlineRows,
+    OnlineTasks,
+    Risk,
+    Scenario,
+    StoredExamples,
+    load,
+)
+from statmech.scenarios.registry import kinds
 
 SMALL = {
     "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 2], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6, gram=True),
@@ -58,11 +76,35 @@ SMALL = {
         lam=[0.1, "best"],
         seeds=3,
     ),
+    "rule_clusters": OnlineClusters(
+        clusters="gaussian", rule=["hebb", "perceptron"], N=20, positives=[0.5, 0.3], t=[0, 1], seeds=3
+    ),
+    "rule_population": OnlineRows(rule=["hebb", "perceptron"], inputs={"rows": "clouds-60"}, t=[0, 1], seeds=3),
+    "rule_tasks": OnlineTasks(
+        rule=["hebb", "adatron"],
+        tasks=2,
+        overlap=0.5,
+        protocol=["interleaved", {"blocks": [0, 0.5]}],
+        batch=2,
+        N=20,
+        t=[0, 1],
+        seeds=6,
+    ),
+    "network_tasks": NetworkTasks(
+        network="erf",
+        tasks=2,
+        overlap=[0, 0.5],
+        protocol=["blocked", {"replay": 0.3}],
+        switch=0.5,
+        K=2,
+        N=20,
+        eta_v=0.5,
+        t=[0, 1],
+        seeds=3,
+    ),
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }
-EVERY = [SMALL[choice] for choice in SCENARIOS]  # a kind of scenario without a small sweep is an error
+SMALL = {name: SMALL[name] for name in kinds()}  # a kind of scenario without a small sweep is an error
+EVERY = [*SMALL.values()]
 IN_BRIEF = ("learner", "booster")  # stand for all in `make test`: they compile nothing
-MOST = [
-    pytest.param(scenario, id=scenario.CHOICE, marks=() if scenario.CHOICE in IN_BRIEF else pytest.mark.slow)
-    for scenario in EVERY
-]
+MOST = [pytest.param(SMALL[name], id=name, marks=() if name in IN_BRIEF else pytest.mark.slow) for name in SMALL]

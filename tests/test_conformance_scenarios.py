@@ -27,10 +27,11 @@ from statmech.results.status import read
 from statmech.results.store import STATE
 from statmech.results.store_creation import create
 from statmech.scenarios.config_keys import COORDINATES
-from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.registry import kind_name, kinds, scenario_from
 
 most_kinds = pytest.mark.parametrize("scenario", MOST)
-every_kind = pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
+every_kind = pytest.mark.parametrize("scenario", EVERY, ids=SMALL)
+WITHOUT_SLIDERS = ("rule_clusters", "rule_population")
 
 
 @pytest.fixture(autouse=True)
@@ -61,14 +62,15 @@ def smaller(scenario):
 @every_kind
 def test_a_kind_states_all_that_others_ask_of_it(scenario):
     kind = type(scenario)
-    assert SCENARIOS[scenario.CHOICE] is kind
+    name = kind_name(scenario.config())
+    assert kinds()[name] is kind
     assert kind.TITLE
     assert scenario.seconds() > 0
-    for name in (*scenario.recorded, *scenario.axis_values(), *scenario.derived, "seed"):
-        assert len(kind.describe(name).meaning) > 3, name
+    for key in (*scenario.recorded, *scenario.axis_values(), *scenario.derived, "seed"):
+        assert len(kind.describe(key).meaning) > 3, key
     assert all(it.long_name and it.symbol for it in (scenario.variables | scenario.theory_only).values())
-    assert scenario.unsolved or kind.PAGE is not None
-    assert scenario.unsolved or kind.PAGE.along in settings.draggable(scenario.CHOICE)
+    assert (kind.PAGE is None) == (bool(scenario.unsolved) or name in WITHOUT_SLIDERS)
+    assert kind.PAGE is None or kind.PAGE.along in settings.draggable(name)
 
 
 @most_kinds

@@ -9,6 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from PIL import Image
+from small import SMALL
 
 import figures
 import simulate
@@ -17,26 +18,21 @@ from figures import FIGURES, OVERLAYS, captions, concept, film, inspection, labe
 from figures.published.online import fluctuations
 from figures.published.stored_examples import version_space
 from statmech import (
-    Attention,
     Boosting,
-    Clusters,
     ConfigError,
-    Descent,
     Inference,
     LabelledRows,
     Network,
     Results,
     Risk,
     Scenario,
-    Stopping,
     StoredExamples,
-    Study,
     load,
     run,
 )
 from statmech.config import shipped
 from statmech.scenarios.composition import Composition
-from statmech.scenarios.registry import SCENARIOS
+from statmech.scenarios.registry import kinds
 
 pytestmark = pytest.mark.quick  # of claims about what is drawn, and about equations
 
@@ -287,24 +283,6 @@ def test_a_single_recorded_time_is_drawn_against_the_longest_numeric_axis():
     assert figures.draw("overlay", simulate.run(rules), theory.solve(rules)).axes[1].get_xlabel() == "$t$ (steps / $N$)"
 
 
-SMALL = {  # a sweep of every kind of scenario
-    "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 2], N=30, t=[0, 1], seeds=3),
-    "learner": StoredExamples(learner=["minover", "hebb"], N=10, alpha=[1, 2], epochs=[1, 5], seeds=3),
-    "boundary": Stopping(boundary=["constant", "centred"], error_rate=[0.1, 0.2], N=16, walks=20, seeds=3),
-    "attention": Attention(attention=["constant", "centred"], error_rate=[0.1, 0.2], N=16, t=[0.5, 1], seeds=3),
-    "booster": Boosting(booster="adaboost", N=6, s=[1, 3], P=[20, 40], tests=100, seeds=3),
-    "classifier": Study(classifier=["perceptron", "neighbours"], data="moons", folds=3),
-    "loss": Risk(loss=["square", "hinge"], N=10, alpha=[1, 2], lam=[0.1, "best"], seeds=3),
-    "clusters": Clusters(clusters="gaussian", loss=["square", "hinge"], N=10, alpha=[1, 2], seeds=3),
-    "population": LabelledRows(
-        population=["table", "held_out"], loss=["square", "hinge"], inputs={"rows": "clouds-60"}, P=[20, 40], seeds=3
-    ),
-    "descent": Descent(descent="gradient", loss=["square", "hinge"], N=20, alpha=[1, 2], epochs=[0, 1, 3], seeds=3),
-    "prior": Inference(prior=["binary", "gauss"], N=20, alpha=[1, 2], steps=4, seeds=3),
-    "network": Network(network=["erf", "linear"], K=[1, 2], N=20, t=[0, 1], seeds=3, start={"R": {"diagonal": 0.1}}),
-}
-
-
 def computed(scenario):
     """Results of a small scenario."""
     return Results(scenario, simulate.run(scenario), None if scenario.unsolved else theory.solve(scenario))
@@ -323,7 +301,7 @@ def lines(figure):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", SCENARIOS)
+@pytest.mark.parametrize("choice", kinds())
 def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
     results = small(choice)
     variables = series.of_interest(results)
@@ -346,7 +324,7 @@ def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", SCENARIOS)
+@pytest.mark.parametrize("choice", kinds())
 def test_every_kind_of_scenario_has_a_chart_per_variable(choice):
     pytest.importorskip("bokeh")
     from figures.report import charts
@@ -359,7 +337,7 @@ def test_every_kind_of_scenario_has_a_chart_per_variable(choice):
     named = {labels.plain(it.symbol): it.long_name for it in judged}
     assert titles | {symbol for symbol, meaning in named.items() if f"{symbol} ({meaning})" in constant} == {*named}
     label = labels.mathtext_label(results.scenario)
-    colours = [series.labels(results.either, axis, label) for axis in series.layout(results).colours]
+    colours = [series.labels(results.either, axis, label) for axis in charts._layout(results)[0].colours]
     expected = [labels.plain(text) for texts in colours for text in texts]
     assert [label for label, _, _ in shown.legend][: len(expected)] == expected
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from small import EVERY
+from small import EVERY, SMALL
 
 import figures
 import simulate
@@ -206,7 +206,7 @@ def test_means_between_recorded_times_have_no_dense_theory():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
+@pytest.mark.parametrize("scenario", EVERY, ids=SMALL)
 def test_the_overlay_of_every_kind_has_no_fault_that_a_machine_sees(scenario):
     solution = None if scenario.unsolved else theory.solve(scenario)
     drawn = statmech.Results(scenario, simulate.run(scenario), solution)

@@ -18,7 +18,7 @@ from statmech import Scenario
 from statmech.config import SHIPPED, description, load, shipped
 from statmech.errors import ConfigError, not_known
 from statmech.scenarios.cost import estimate
-from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.registry import SCENARIOS, kind_name, kinds, scenario_from
 
 EXAMPLES = 200  # configs of each kind; `benchmarks/fuzz.py` tries more
 ODD = [
@@ -168,10 +168,15 @@ LINES = [
 
 
 DOCUMENTS = [YAML(typ="safe", pure=True).load(SHIPPED / f"{name}.yaml") for name in shipped()]
-DOCUMENTS += [sweep.config() for kind, sweep in small.SMALL.items() if not any(kind in of for of in DOCUMENTS)]
+NAMED = {*map(kind_name, DOCUMENTS)}
+DOCUMENTS += [sweep.config() for kind, sweep in small.SMALL.items() if kind not in NAMED]
 BASES = {  # the shipped configs of every kind, else a small sweep, as mappings of keys to YAML text
-    kind: [{key: json.dumps(value) for key, value in document.items()} for document in DOCUMENTS if kind in document]
-    for kind in SCENARIOS
+    kind: [
+        {key: json.dumps(value) for key, value in document.items()}
+        for document in DOCUMENTS
+        if kind_name(document) == kind
+    ]
+    for kind in kinds()
 }
 
 
@@ -258,7 +263,7 @@ def test_a_fault_is_named_only_if_it_stays_when_the_others_are_corrected(tmp_pat
     assert [line[:6] for line in lines] == ["2: T: ", "4: N: ", "5: zip", " t: is"]  # a missing key has no line
 
 
-@pytest.mark.parametrize("kind", SCENARIOS)
+@pytest.mark.parametrize("kind", kinds())
 def test_a_second_fault_does_not_hide_the_first(kind, tmp_path):
     for config in BASES[kind][:1]:
         text = "".join(f"{key}: {value}\n" for key, value in {**config, "seeds": "x", "ruel": 1}.items())
@@ -390,7 +395,7 @@ WILD = st.recursive(
 def texts(draw, kind):
     """A shipped config of a kind, with some keys changed, removed or invented."""
     config = dict(draw(st.sampled_from(BASES[kind])))
-    keys = SCENARIOS[kind].known_keys()
+    keys = kinds()[kind].known_keys()
     for _ in range(draw(st.integers(0, 3))):
         name = draw(st.sampled_from(keys) | st.sampled_from([*config, "Kk", "ruel", "é", "''", "start", "rule"]))
         if draw(st.integers(0, 9)) == 0:
@@ -425,7 +430,7 @@ def outcome(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", SCENARIOS)
+@pytest.mark.parametrize("kind", kinds())
 def test_any_config_is_a_scenario_or_a_message_and_nothing_is_written(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path, seen = tmp_path / "any.yaml", Counter()

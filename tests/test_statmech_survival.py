@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import FEW_OPTIMISATIONS, in_child, limit_files, statmech
-from small import EVERY
+from conftest import in_child, limit_files, statmech
+from small import EVERY, SMALL
 
 import simulate
 from simulate.execution.to_store import run_into
@@ -47,7 +47,7 @@ def backwards(scenario):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.CHOICE)
+@pytest.mark.parametrize("scenario", EVERY, ids=SMALL)
 def test_the_order_of_runs_chunks_and_workers_do_not_change_the_bits(scenario, tmp_path, monkeypatch):
     expected = digest(simulate.run(scenario))
     assert digest(simulate.run(backwards(scenario))) == expected

@@ -244,11 +244,11 @@ class Live:
 
     def _times(self) -> tuple[str, np.ndarray]:
         """Return the recorded times (epochs, ...) that can be shown one by one; none if they lie along x."""
-        for axis, values in self.scenario.recorded.items():
+        for axis, values in series.times(self.scenario).items():
             if axis in settings.page_of(self.choice).curves:
                 continue
-            if axis not in series.UNSHOWN and len(values) > 1 and (axis != self.along or self.plane is not None):
-                return axis, np.asarray(values)
+            if len(values) > 1 and (axis != self.along or self.plane is not None):
+                return axis, values
         return "", np.zeros(0)
 
     def _rest(self) -> None:
