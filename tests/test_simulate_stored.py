@@ -96,7 +96,7 @@ def test_gibbs_and_bayes_tend_to_their_theory(alpha):
     """In the limit, the vote of K students of overlaps R = q errs like an ensemble in theory."""
     sizes, found = (25, 100), {"gibbs": ([], []), "bayes": ([], [])}
     for N in sizes:
-        eps = only(simulated(learner=["gibbs", "bayes"], N=N, alpha=alpha, seeds=8100 // N, sweeps=400, votes=51)).eps_g
+        eps = only(simulated(learner=["gibbs", "bayes"], N=N, alpha=alpha, seeds=8100 // N, sweeps=800, votes=51)).eps_g
         for learner, (means, errors) in found.items():
             one = eps.sel(learner=learner)
             means.append(float(one.mean()))
