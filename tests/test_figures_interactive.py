@@ -7,7 +7,8 @@ pytest.importorskip("bokeh", reason="the extra [explore] is not installed")
 
 import theory
 from figures import series
-from figures.interactive.chart import LETTERS, ROWS, Chart, in_lines
+from figures.interactive.chart import Chart
+from figures.interactive.end_labels import LETTERS, ROWS, in_lines
 from figures.interactive.look import LINES, WORDS, Look, contrast
 from figures.style import COLOURS
 from statmech import Inference, Risk
@@ -58,7 +59,7 @@ def test_a_line_leaves_the_chart_where_theory_diverges():
 
 def test_a_divergence_that_the_solver_does_not_state_ends_in_a_flat_top(monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr(risk, "DIVERGES", {})
+    monkeypatch.setattr(risk, "SINGULAR", {})
     assert not top_of(chart_of(least_squares(), "mse")) > 5
 
 

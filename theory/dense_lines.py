@@ -14,7 +14,7 @@ from theory.solutions import solve_line, solver_of
 
 PLACES = 200  # along the axis
 STEEP, LEAST_JUMP = 3.0, 0.01  # times the step before it, and of the range of a line: a larger step is a jump
-AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # places at a divergence, over its own
+AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # places at a singularity, over its own
 NEAR, CLOSE = 0.01, 0.05  # the width of a step, over the place of the transition; and of the jump: the other state
 MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
 
@@ -24,8 +24,8 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
 
     Half of the places are equally spaced and half geometrically, so that a line bends smoothly on linear and on
     logarithmic axes; of whole numbers (K, s, P) all, or as many as there are places. Where the solver states a
-    first-order transition the values that jump are NaN, so that no line joins its sides; where it states a divergence
-    the grid has that place, and the value is infinite.
+    first-order transition the values that jump are NaN, so that no line joins its sides; where it states a
+    singularity the grid has that place, at which a value that diverges is infinite.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any
     fewer = places if steps else getattr(solver_of(scenario), "PLACES", places)
     most = min(places, MOST // others, fewer)
     dense = grid(values, most, whole)
-    singular = np.outer(getattr(solver_of(scenario), "DIVERGES", {}).get(axis, ()), AROUND).ravel()
+    singular = np.outer(getattr(solver_of(scenario), "SINGULAR", {}).get(axis, ()), AROUND).ravel()
     within = singular[(singular > dense[0]) & (singular < dense[-1])]
     return {**config, axis: np.union1d(dense, within).tolist(), **_without(config, ignores)}
 

@@ -43,7 +43,8 @@ def caption(results: Results, shown: Sequence[str], at: str = "", runs: bool = F
         if name not in shown and not is_axis(value) and scenario.describe(name).numeric and not _is_off(value)
     ]
     seeds = [] if results.simulation is None else [_points(results.simulation.sizes["seed"], runs)]
-    lines = [] if results.theory is None else ["lines: theory"]
+    thick = runs and results.simulation is not None
+    lines = [] if results.theory is None else ["thick: theory" if thick else "lines: theory"]
     if lines and series.has_bands(scenario):
         lines += [BAND + (f", {UNRESOLVED}" if series.lacks_bands(results) else "")]
     known = scenario.variables | scenario.theory_only

@@ -46,6 +46,8 @@ HEADER = {  # of menus on the coloured bar
     "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{WHITE} !important"},
     "& .MuiSvgIcon-root": {"color": WHITE},
 }
+NOTICE = {"py": "0", "& .MuiAlert-icon, & .MuiAlert-message": {"py": "4px"}, "& p": {"m": "0"}}  # one line
+BAR = "48px"  # of the strip: two lines of words, so that charts keep their place when the second comes
 NARROW = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"  # of menus
 WIDE = "@media (max-width: 600px) { :host { display: none } }"  # of what a phone has no room for
 UNTITLED = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # a phone has no room for it
@@ -73,7 +75,9 @@ class Page:
     ):
         self.inline = inline
         self.charts = Charts(self._linked, INLINE if inline else 0)
-        self.message = pmui.Alert("", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8))
+        self.message = pmui.Alert(
+            "", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8), sx=NOTICE
+        )
         self.progress = pn.pane.HTML("", styles={"white-space": "nowrap", "opacity": "0.85"}, margin=(4, 8))
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -134,7 +138,13 @@ class Page:
 
     def _middle(self) -> Any:
         bar = pn.FlexBox(
-            self.strip, self.charts.legend, self.progress, sizing_mode="stretch_width", align_items="center", margin=0
+            self.strip,
+            self.charts.legend,
+            self.progress,
+            sizing_mode="stretch_width",
+            align_items="center",
+            margin=0,
+            styles={"min-height": BAR},
         )
         hidden = [self.yaml, self.link, self.keys]  # not in the drawer, which is not there before it is opened
         size: dict[str, Any] = {"sizing_mode": "stretch_width"} if self.inline else {"sizing_mode": "stretch_both"}
@@ -230,6 +240,7 @@ class Page:
         """Begin or end lecture mode, in which arrows move a slider and turn to the next chart."""
         self.charts.present(on)
         self.row.visible = self.strip.visible = not on
+        self.message.visible = self.message.visible and not (on and self.message.severity == "info")
         self.keys.listening = on
         self.progress.object = ARROWS if on else ""
 
@@ -403,7 +414,7 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
     known = [page.view, *page.presets.values()]
     view = view or next((one for one in known if scenario.figure in one.figures), None)
     x = view.x if view is not None and view.x else settings.x_of(scenario)
-    usual = page.view if x == (page.view.x or page.along) else View(log=("x",))
+    usual = page.view if x == (page.view.x or page.along) else View(log=settings.logarithmic(scenario, x))
     if getattr(scenario, "K", None) == 1:
         variables = scenario.variables
         usual = replace(usual, show=tuple(dict.fromkeys(variables[name].alone or name for name in usual.show)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from figures.labels import lettered
-from figures.series import MOST
+from figures.series import MOST, WIDE
 from statmech.controls import at_start, is_over_time
 from statmech.data_sets import MADE
 from statmech.parameters import known_parameters, parameters_of
@@ -288,6 +288,19 @@ def x_of(scenario: AbstractScenario) -> str:
     longest = max((len(points(scenario.axis_values()[name])) for name in numbers), default=0)
     many = len(scenario.recorded.get(along, ())) > longest
     return along if many or along in numbers or not numbers else numbers[0]
+
+
+def logarithmic(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
+    """Return ("x",) if the values of a key are better spread on a logarithmic axis, on which 0 has no place.
+
+    >>> from statmech import Scenario
+    >>> logarithmic(Scenario(rule="hebb", t=1, flip=[0, 0.1, 0.3]), "flip")
+    ()
+    >>> logarithmic(Scenario(rule="hebb", t=1, drift=[0.01, 0.1, 1]), "drift")
+    ('x',)
+    """
+    values = [value for value in points(scenario.axis_values().get(x, ())) if is_number(value)]
+    return ("x",) if values and min(values) > 0 and max(values) >= WIDE * min(values) else ()
 
 
 def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], list[str]]:

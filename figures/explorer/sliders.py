@@ -12,7 +12,8 @@ from figures.explorer import settings
 STOPPING: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
 ROOM, ROOM_TYPED = 12, 8  # letters that there is room for, of names and values and of names alone
 LETTER, LETTER_TYPED = 10, 14  # pixels that each further letter takes; a number that can be typed takes its share
-TYPED: dict[str, Any] = STOPPING | {"width": 160, "format": "0.[0000000000]"}
+NAMED = "label { white-space: nowrap !important }"  # beside a number
+TYPED: dict[str, Any] = STOPPING | {"width": 160, "format": "0.[0000000000]", "stylesheets": [NAMED]}
 
 
 class Tidy(pmui.EditableFloatSlider):

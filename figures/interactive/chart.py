@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,7 +11,10 @@ from bokeh.models.annotations.html import HTMLLabelSet
 from bokeh.plotting import figure as bokeh_figure
 
 from figures import series
-from figures.interactive.limits import Limits, hull, within
+from figures.interactive import log_ticks
+from figures.interactive.curved import curved
+from figures.interactive.end_labels import apart, in_lines
+from figures.interactive.limits import Limits, hull, is_one_of_many, within
 from figures.interactive.look import LIGHT, Look
 from figures.labels import plain
 from figures.series import Curve
@@ -36,7 +38,6 @@ POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 ENDS = ("x", "y", "text", "color", "offset")
 TICK, NAME, LABEL = 13, 17, 14  # pixels: of numbers, of names of axes, and of labels at the ends of lines
 HEIGHT = 420  # pixels that a chart without a height is expected to have, so that labels do not overlap
-LETTERS, ROWS = 20, 3  # of a label at the end of a line, so that the curves keep their place
 WIDTH = 0.58  # of a letter, over its height
 RUN = 0.5  # opacity of single runs
 ENOUGH = 0.5  # of the height of a chart, which curves must fill at the end of a drag
@@ -80,7 +81,8 @@ class Chart:
         self.drawn, self.size, self.high, self.bare = look, look.size, height or HEIGHT, look.bare
         self.limits: Limits | None = None
         self.shown: list[Curve] = []
-        self.stepped = variable.role == "control"
+        self.beside: list[Curve] = []  # held for comparison
+        self.bent = not whole  # whether lines are curved between the places at which theory is solved
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
         self.colours = 0  # curves until a colour returns with the next marker; 0: each has both to itself
         ylabel = ylabel or variable.symbol
@@ -113,7 +115,12 @@ class Chart:
         self._hover("theory", line)
         self._hover("simulation", [("", "@label"), (across, "@x"), (value, "@y @error")])
         self.ends = ColumnDataSource({name: [] for name in ENDS})
-        words: dict[str, Any] = {"x_offset": 6, "y_offset": "offset", "text_baseline": "middle", "text_color": "color"}
+        words: dict[str, Any] = {
+            "x_offset": 6 * look.size,
+            "y_offset": "offset",
+            "text_baseline": "middle",
+            "text_color": "color",
+        }
         words |= {"text_font_size": f"{LABEL * look.size:.0f}px"}
         self.figure.add_layout(HTMLLabelSet(source=self.ends, **words))
 
@@ -178,7 +185,7 @@ class Chart:
 
     def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
         """Show these curves, and dashed and fainter those held for comparison; y changes only if they leave it."""
-        self.shown = [*curves, *held]
+        self.shown, self.beside = [*curves], [*held]
         self._keep(within(self._hull(), self.limits, self.log_y))
         for source, data in ((self.runs, self._single(curves)), (self.ends, self._ends(curves))):
             if data["x"] or source.data["x"]:
@@ -195,16 +202,20 @@ class Chart:
                     group[part].data = data
         if self.whole and not self.named:
             self._tick([curve.x for curve in curves])
+        elif self.log_x:
+            every = np.concatenate([np.zeros(0), *(curve.x for curve in curves)])
+            positive = every[every > 0]
+            log_ticks.number(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
 
     def fit(self) -> None:
         """Fit y to the curves, if they fill too little of it."""
         needed = self._hull()
         if needed is not None and self.limits is not None and not needed.fills(self.limits, ENOUGH, self.log_y):
             self._keep(needed)
-            self.ends.data = self._ends(self.shown[: len({*self.ends.data["text"]})])
+            self.ends.data = self._ends(self.shown)
 
     def _hull(self) -> Limits | None:
-        return hull(self.shown, self.log_x, self.log_y)
+        return hull([*self.shown, *self.beside], self.log_x, self.log_y)
 
     def _keep(self, limits: Limits | None) -> None:
         """Let y extend between these limits, unless somebody has zoomed."""
@@ -217,6 +228,8 @@ class Chart:
             axis.update(reset_start=limits.low, reset_end=limits.high)
         else:
             axis.update(start=limits.low, end=limits.high, reset_start=limits.low, reset_end=limits.high)
+            if self.log_y:
+                log_ticks.number(self.figure.yaxis[0], *limits)
 
     def _single(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return one row per run."""
@@ -235,11 +248,11 @@ class Chart:
         named = [index for index, curve in enumerate(curves) if curve.label]
         if len(named) < 2 or self.named or self.bare or self.limits is None:
             return data
-        found = [(index, *self._end(curves[index])) for index in named if not curves[index].empty]
+        found = [(index, *end) for index in named if (end := self._end(curves[index])) is not None]
         heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in found]
         texts = [in_lines(curves[index].label) for index, _, _ in found]
         room = 1.15 * LABEL * self.size * max((text.count("\n") + 1 for text in texts), default=1)
-        for (index, x, y), text, low, high in zip(found, texts, heights, _apart(heights, room), strict=True):
+        for (index, x, y), text, low, high in zip(found, texts, heights, apart(heights, room, self.high), strict=True):
             row = (x, self.limits.clipped(y), text, self.drawn.words(self.look(index)[0]), high - low)
             for name, value in zip(ENDS, row, strict=True):
                 data[name].append(value)
@@ -249,12 +262,14 @@ class Chart:
             self.figure.min_border_right = wide
         return data
 
-    def _end(self, curve: Curve) -> tuple[float, float]:
-        """Return the last value of a curve, of theory if it has one."""
+    def _end(self, curve: Curve) -> tuple[float, float] | None:
+        """Return the last value of a curve, of theory if it is a line; None if there is no value to see."""
         for x, y in ((curve.theory_x, curve.theory), (curve.x, curve.mean)):
-            if x is not None and y is not None and (good := self._good(x, y)).any():
-                return float(x[good][-1]), float(y[good][-1])
-        return float(curve.x[-1]), np.nan
+            if x is not None and y is not None:
+                seen = self._good(x, y)
+                if seen.any() and not (y is curve.theory and is_one_of_many(y)):
+                    return float(x[seen][-1]), float(y[seen][-1])
+        return None
 
     def _tick(self, places: Sequence[np.ndarray]) -> None:
         """Ticks at values of x, as many as have room for their labels."""
@@ -335,9 +350,10 @@ class Chart:
         Where theory diverges the line rises far beyond the chart.
         """
         y = beyond_the_frame(y)
-        x, y = _in_steps(x, y) if self.stepped else (x, y)
-        pieces = [(x[it].tolist(), y[it].tolist()) for it in _without_gaps(self._good(x, y))]
-        return pieces or [([], [])]
+        pieces = [(x[it], y[it]) for it in _without_gaps(self._good(x, y))]
+        if self.bent:
+            pieces = [curved(*piece, self.log_x, self.log_y) for piece in pieces]
+        return [(one.tolist(), other.tolist()) for one, other in pieces] or [([], [])]
 
     def _line(self, x: np.ndarray, y: np.ndarray) -> tuple[list[Any], list[Any]]:
         good = self._good(x, y)
@@ -376,50 +392,8 @@ class Chart:
         return good
 
 
-def in_lines(label: str) -> str:
-    """Return the label of a curve in lines of at most `LETTERS` letters, the last of which may be cut.
-
-    The whole label is shown under the pointer.
-
-    >>> in_lines("power_law (decay 1.5, teacher_decay 2)"), in_lines("hebb")
-    ('power_law (decay\\n1.5, teacher_decay\\n2)', 'hebb')
-    """
-    return "\n".join(textwrap.wrap(label, LETTERS, max_lines=ROWS, placeholder=" …"))
-
-
 def _mathjax(latex: str) -> str:
     return latex.replace("$", "$$")
-
-
-def _apart(places: Sequence[float], room: float) -> list[float]:
-    """Return places in the same order with at least this room between them, around those given.
-
-    >>> _apart([10.0, 12.0, 50.0], 10.0)
-    [6.0, 16.0, 50.0]
-    """
-    order = sorted(range(len(places)), key=lambda index: places[index])
-    groups: list[list[int]] = []
-    moved = list(places)
-    for index in order:
-        groups.append([index])
-        while True:
-            group = groups[-1]
-            middle = sum(places[one] for one in group) / len(group)
-            for at, one in enumerate(group):
-                moved[one] = middle + (at - (len(group) - 1) / 2) * room
-            if len(groups) == 1 or moved[group[0]] - moved[groups[-2][-1]] >= room:
-                break
-            groups[-2:] = [groups[-2] + group]
-    return moved
-
-
-def _in_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A line that holds each value up to the next place, as functions of time do that jump.
-
-    >>> [part.tolist() for part in _in_steps(np.array([0, 1, 2]), np.array([5, 5, 6]))]
-    [[0, 1, 1, 2, 2], [5, 5, 5, 5, 6]]
-    """
-    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def _without_gaps(good: np.ndarray) -> Iterator[slice]:

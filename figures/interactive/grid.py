@@ -71,6 +71,9 @@ class ChartGrid:
             for name, variable in variables.items()
         }
         self.shown: dict[str, list[Curve]] = {}
+        figures = [chart.figure for chart in self.charts.values()]
+        for figure in figures[1:]:  # they pan and zoom along x together
+            figure.x_range = figures[0].x_range
 
     def show(
         self,
@@ -105,13 +108,6 @@ class ChartGrid:
     def with_values(self) -> list[str]:
         """Return the variables of the charts that show a value."""
         return [name for name, curves in self.shown.items() if not all(curve.empty for curve in curves)]
-
-    def linked(self) -> list[Any]:
-        """Return the Bokeh figures of the charts that show a value; they pan and zoom along x together."""
-        figures = [self.charts[name].figure for name in self.with_values()]
-        for figure in figures[1:]:
-            figure.x_range = figures[0].x_range
-        return figures
 
 
 def label_in(unit: str, name: str, variable: Variable) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from figures.series import Curve
 
 RARE = 0.01  # of the length of x: a line that is higher on less of it leaves the chart
 BEYOND, MARGIN = 0.3, 0.05  # of the height: what is shown of that, and what is left empty
+REACH = 1.0  # heights of the curves: a level that is further away from them is not shown
 
 
 class Limits(NamedTuple):
@@ -47,16 +48,24 @@ def within(needed: Limits | None, given: Limits | None, log: bool) -> Limits | N
 
 
 def hull(curves: Iterable[Curve], log_x: bool, log_y: bool) -> Limits | None:
-    """Return the limits that show these curves; None if they have no value."""
-    found = [_scaled(part, log_y) for curve in curves for part in _parts(curve, log_x, log_y)]
-    values = np.concatenate(found) if found else np.zeros(0)
-    values = values[np.isfinite(values)]
+    """Return the limits that show these curves, and the levels near them; None if they have no value."""
+    curves = [*curves]
+    values = _finite((part for curve in curves for part in _parts(curve, log_x, log_y)), log_y)
     if not values.size:
         return None
-    low, high = values.min(), values.max()
+    levels = _finite((level for curve in curves for _, level in curve.levels), log_y)
+    reach = REACH * np.ptp(values) or np.inf
+    near = levels[(levels >= values.min() - reach) & (levels <= values.max() + reach)]
+    low, high = values.min(initial=near.min(initial=np.inf)), values.max(initial=near.max(initial=-np.inf))
     margin = MARGIN * (high - low) or (0.1 if log_y else 0.1 * abs(high) or 1.0)
     low, high = low - margin, high + margin
     return Limits(float(10**low), float(10**high)) if log_y else Limits(float(low), float(high))
+
+
+def _finite(parts: Iterable[np.ndarray], log: bool) -> np.ndarray:
+    """Return all finite values of an axis, in its coordinates."""
+    values = np.concatenate([np.zeros(0), *(_scaled(part, log).ravel() for part in parts)])
+    return values[np.isfinite(values)]
 
 
 def _parts(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
@@ -66,14 +75,17 @@ def _parts(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
     elif curve.mean is not None:
         error = np.zeros_like(curve.mean) if curve.error is None else np.nan_to_num(curve.error)
         yield np.concatenate([curve.mean + error, curve.mean if log_y else curve.mean - error])
-    if curve.theory is not None and curve.theory_x is not None:
-        yield from (_without_peaks(curve.theory_x, line, log_x, log_y) for line in (curve.theory, *_levels(curve)))
-        if curve.band is not None and not log_y:
-            yield np.concatenate(curve.band)
+    if curve.theory is None or curve.theory_x is None:
+        return
+    if not is_one_of_many(curve.theory):
+        yield _without_peaks(curve.theory_x, curve.theory, log_x, log_y)
+    if curve.band is not None and not log_y:
+        yield np.concatenate(curve.band)
 
 
-def _levels(curve: Curve) -> Sequence[np.ndarray]:
-    return [values for _, values in curve.levels]
+def is_one_of_many(line: np.ndarray) -> bool:
+    """True if only one of several values is there, of which no line is drawn."""
+    return line.size > 1 and int(np.isfinite(line).sum()) == 1
 
 
 def _without_peaks(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> np.ndarray:

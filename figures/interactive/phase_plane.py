@@ -27,6 +27,7 @@ class Plane:
         self.pair = pair
         x, y = (results.scenario.variables[name] for name in pair)
         self.chart = Chart(y, x.symbol, height=height, look=look)
+        self.chart.bent = False  # neither variable is the one along which theory was solved
         if pair in GUIDES:
             places = np.linspace(0, 1, 101)
             self.chart.guide(places.tolist(), GUIDES[pair](places).tolist())

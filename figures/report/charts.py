@@ -71,8 +71,9 @@ def charts(results: Results) -> Charts:
     for chosen, position in _positions(shown):
         grid = ChartGrid(variables, xlabel, scales, HEIGHT, look=Look(bare=True))
         _show(grid, series.sliced(results, position), layout, marked)
-        titles = [typeset(variables[name].symbol) for name in grid.with_values()]
-        sets.append(ChartSet(chosen, [_scrolling(figure) for figure in grid.linked()], titles))
+        names = grid.with_values()
+        titles = [typeset(variables[name].symbol) for name in names]
+        sets.append(ChartSet(chosen, [_scrolling(grid.charts[name].figure) for name in names], titles))
     return Charts(
         typeset(xlabel),
         {_named(results, axis): [labels[axis][at] for at in kept] for axis, kept in shown.items() if len(kept) > 1},

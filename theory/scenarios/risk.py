@@ -23,7 +23,7 @@ from theory.convex.recovery import recovered_from
 
 SOURCE = "replica-symmetric, N -> infinity"
 PLACES = 60  # of a line
-DIVERGES = {"alpha": (1.0,)}  # where least squares without a penalty has infinite errors
+SINGULAR = {"alpha": (1.0,)}  # where least squares without a penalty has infinite errors
 
 Values = dict[str, np.ndarray]
 Best = Callable[[Sequence[RiskCell]], Mapping[float, float]]

@@ -10,6 +10,7 @@ from statmech.scenarios.stored_examples import StoredCell, StoredExamples
 from theory.stored_examples.learning_curves import curve_of
 
 SOURCE = "replica-symmetric, N -> infinity"
+SINGULAR = {"alpha": (1.0,)}  # where the error of the pseudo-inverse has a cusp, at 1/2
 
 
 def solve(scenario: StoredExamples, cells: Sequence[StoredCell]) -> Iterator[dict[str, np.ndarray]]:

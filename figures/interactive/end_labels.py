@@ -1,0 +1,60 @@
+"""The labels at the ends of lines: in short lines, apart from one another, and within the chart."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+LETTERS, ROWS = 20, 3  # of a label at the end of a line, so that the curves keep their place
+ONE_PIECE = "\u00a0=\u00a0"  # between a name and its value, which stay in one line
+
+
+def in_lines(label: str) -> str:
+    """Return the label of a curve in lines of at most `LETTERS` letters, the last of which may be cut.
+
+    The whole label is shown under the pointer.
+
+    >>> in_lines("power_law (decay 1.5, teacher_decay 2)"), in_lines("hebb")
+    ('power_law (decay\\n1.5, teacher_decay\\n2)', 'hebb')
+    >>> in_lines("nesterov, momentum = 0.9").replace("\u00a0", " ")
+    'nesterov,\\nmomentum = 0.9'
+    """
+    whole = label.replace(" = ", ONE_PIECE)
+    return "\n".join(textwrap.wrap(whole, LETTERS, max_lines=ROWS, placeholder=" …"))
+
+
+def apart(places: Sequence[float], room: float, height: float) -> list[float]:
+    """Return places in the same order with at least this room between them, around those given.
+
+    They lie between 0 and the height, as far as there is room.
+
+    >>> apart([10.0, 12.0, 50.0], 10.0, 60.0), apart([1.0, 2.0, 59.0], 10.0, 60.0)
+    ([6.0, 16.0, 50.0], [5.0, 15.0, 55.0])
+    """
+    order = sorted(range(len(places)), key=lambda index: places[index])
+    groups: list[list[int]] = []
+    moved = list(places)
+    for index in order:
+        groups.append([index])
+        while True:
+            group = groups[-1]
+            middle = sum(places[one] for one in group) / len(group)
+            for at, one in enumerate(group):
+                moved[one] = middle + (at - (len(group) - 1) / 2) * room
+            if len(groups) == 1 or moved[group[0]] - moved[groups[-2][-1]] >= room:
+                break
+            groups[-2:] = [groups[-2] + group]
+    return _within(moved, order, room, height)
+
+
+def _within(places: list[float], order: Sequence[int], room: float, height: float) -> list[float]:
+    """Move those that leave the height into it, and their neighbours as far as they must."""
+    least = room / 2
+    for index in order:
+        places[index] = max(places[index], least)
+        least = places[index] + room
+    most = height - room / 2
+    for index in reversed(order):
+        places[index] = min(places[index], most)
+        most = places[index] - room
+    return places

@@ -1,0 +1,37 @@
+"""Ticks of logarithmic axes that span one or two decades, which Bokeh numbers as if they were linear."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bokeh.models import FixedTicker, LogTicker
+
+SHORT, LONG = 0.7, 2.0  # decades: below Bokeh's linear ticks are right, and from two on its powers of ten
+NUMBERED = (1, 2, 5)
+
+
+def between(low: float, high: float, mantissas: tuple[int, ...] = NUMBERED) -> list[float]:
+    """Return these multiples of powers of ten, from a decade below an axis to a decade above it.
+
+    >>> [tick for tick in between(0.02, 0.6) if 0.02 <= tick <= 0.6]
+    [0.02, 0.05, 0.1, 0.2, 0.5]
+    """
+    first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
+    return [float(f"{mantissa}e{power}") for power in range(first, last + 1) for mantissa in mantissas]
+
+
+def number(axis: Any, low: float, high: float) -> None:
+    """Number a logarithmic axis between two values; the ticker is changed only if it must be another."""
+    if not 0 < low < high:
+        return
+    fixed = isinstance(axis.ticker, FixedTicker)
+    if not SHORT <= math.log10(high / low) < LONG:
+        if fixed:
+            axis.ticker = LogTicker()
+        return
+    ticks, minor = between(low, high), between(low, high, tuple(range(1, 10)))
+    if not fixed:
+        axis.ticker = FixedTicker(ticks=ticks, minor_ticks=minor)
+    elif axis.ticker.ticks != ticks:
+        axis.ticker.update(ticks=ticks, minor_ticks=minor)
