@@ -115,7 +115,7 @@ def test_series_and_split_arrange_the_axes():
 @pytest.mark.slow
 def test_a_long_axis_is_thinned_and_recorded_times_are_those_at_the_end(bayes):
     part = arrangement.arranged({"": bayes}, Composition(y="m"))[0]
-    assert part.stated == ("step = 15",)
+    assert part.stated == ("step 15",)
     last = bayes.simulation.m.isel(step=-1).mean("seed")
     [ax] = figures.compose(bayes, Composition(y="m")).axes
     np.testing.assert_allclose(points(ax)[0].get_ydata(), last)

@@ -26,6 +26,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw R against q for every rule of the sweep."""
     figure, ax = page(2.9, width=COLUMN)
     variety_panel(ax, simulation, dense(theory, "t"))
-    ax.set_title(f"{size_of(simulation)}; lines: theory")
+    ax.set_title(size_of(simulation))
     ax.legend(loc="upper left")
     return figure
