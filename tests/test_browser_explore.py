@@ -14,6 +14,7 @@ import pytest
 from conftest import quick_environment, statmech
 
 import theory
+from figures.interactive.look import Look
 from figures.style import COLOURS
 from statmech import config
 from statmech.results import store
@@ -170,6 +171,13 @@ def equations(page, number):
             return " ".join(page.evaluate(EQUATIONS)[-number:])
         time.sleep(0.2)
     raise AssertionError(f"there are never {number} equations")
+
+
+AXES_ARE = """([ink, rule]) => {
+    const figures = [...Bokeh.documents[0]._all_models.values()].filter(model => model.type === "Figure");
+    const axis = figures.at(-1).left[0];
+    return axis.major_label_text_color === ink && axis.axis_line_color === rule && axis.axis_line_alpha === 1;
+}"""
 
 
 def brightness(page):
@@ -425,6 +433,7 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(browser, address)
     page.get_by_role("button", name="Toggle theme").click()
     page.wait_for_timeout(1000)
     assert brightness(page) < 0.3
+    page.wait_for_function(AXES_ARE, arg=[Look(dark=True).ink, Look(dark=True).rule])  # not those of the page's theme
     next(opening, None)
 
 

@@ -1,4 +1,4 @@
-"""Interactive charts: lines break and leave the frame where theory does, and colours are legible on both themes."""
+"""Interactive charts: lines break and leave the frame where theory does; labels, numbers and colours are legible."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,12 @@ pytest.importorskip("bokeh", reason="the extra [explore] is not installed")
 import theory
 from figures import series
 from figures.interactive.chart import Chart
+from figures.interactive.curved import curved
 from figures.interactive.end_labels import LETTERS, ROWS, in_lines
 from figures.interactive.look import LINES, WORDS, Look, contrast
 from figures.style import COLOURS
 from statmech import Inference, Risk
+from statmech.scenarios.variables import Variable
 from theory.scenarios import inference, risk
 
 
@@ -79,3 +81,64 @@ def test_a_long_label_does_not_squeeze_the_curves():
     lines = in_lines(longest).split("\n")
     assert len(lines) == ROWS
     assert max(map(len, lines)) <= LETTERS
+
+
+def drawn(y, theory=None, levels=(), label="curve ", **axes):
+    """A chart of means at x = 1, 2, 4, 8, with theory there."""
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    curves = [
+        series.Curve(f"{label}{index}", x, np.array(mean), theory_x=x, theory=theory, levels=levels)
+        for index, mean in enumerate(y)
+    ]
+    chart = Chart(Variable((), "", "$y$"), "x", **axes)
+    chart.show(curves)
+    return chart
+
+
+def ends_of(chart):
+    """The heights of the labels, in the pixels that a chart is expected to have."""
+    ends = chart.ends.data
+    return [
+        chart.high * chart.limits.fraction(y, chart.log_y) + offset
+        for y, offset in zip(ends["y"], ends["offset"], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("at", [0.0, 1.0], ids=["below", "above"])
+def test_labels_of_lines_that_end_together_stay_within_the_chart(at):
+    chart = drawn([[0.0, 1.0, 0.5, at]] * 7, label="nesterov, momentum = ")
+    heights = sorted(ends_of(chart))
+    assert len(heights) == 7
+    assert heights[0] >= 0
+    assert heights[-1] <= chart.high
+    assert np.diff(heights).min() > 20  # two lines each
+
+
+def test_an_axis_of_one_decade_has_numbers_all_along():
+    chart = drawn([[0.5, 0.2, 0.06, 0.02]], log_x=True, log_y=True)
+    for axis, low, high in ((chart.figure.xaxis[0], 1, 8), (chart.figure.yaxis[0], 0.02, 0.5)):
+        within = [tick for tick in axis.ticker.ticks if low <= tick <= high]
+        assert len(within) >= 3
+        assert min(within) <= 2 * low
+
+
+def test_a_distant_level_does_not_squeeze_the_curves():
+    levels = ("near", np.full(4, 0.34)), ("far", np.full(4, 0.5))
+    chart = drawn([[0.32, 0.31, 0.31, 0.33]], levels=levels)
+    assert 0.34 <= chart.limits.high < 0.4
+
+
+def test_one_place_of_theory_among_many_is_no_line_to_make_room_for():
+    chart = drawn([[0.1, 0.15, 0.2, 0.3]] * 2, np.array([1.0, np.nan, np.nan, np.nan]))
+    assert chart.limits.high < 0.4
+    assert {*chart.ends.data["x"]} == {8.0}  # labels stand beside the last points
+
+
+def test_lines_bend_between_solved_places_and_pass_through_every_one():
+    x = np.geomspace(0.1, 10, 9)
+    y = x**2 / (1 + x)
+    curve_x, curve_y = curved(x, y, log_x=True, log_y=True)
+    np.testing.assert_array_equal(curve_y[np.searchsorted(curve_x, x)], y)
+    chords = np.exp(np.interp(np.log(curve_x), np.log(x), np.log(y)))
+    exact = curve_x**2 / (1 + curve_x)
+    assert abs(curve_y / exact - 1).max() < abs(chords / exact - 1).max() / 5

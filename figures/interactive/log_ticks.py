@@ -9,6 +9,7 @@ from bokeh.models import FixedTicker, LogTicker
 
 SHORT, LONG = 0.7, 2.0  # decades: below Bokeh's linear ticks are right, and from two on its powers of ten
 NUMBERED = (1, 2, 5)
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def between(low: float, high: float, mantissas: tuple[int, ...] = NUMBERED) -> list[float]:
@@ -21,6 +22,19 @@ def between(low: float, high: float, mantissas: tuple[int, ...] = NUMBERED) -> l
     return [float(f"{mantissa}e{power}") for power in range(first, last + 1) for mantissa in mantissas]
 
 
+def written(tick: float) -> str:
+    """Return a tick as a number or, of more than four digits, as a power of ten.
+
+    >>> [written(tick) for tick in (0.0005, 20.0, 2e-05, 1e5)]
+    ['0.0005', '20', '2·10⁻⁵', '10⁵']
+    """
+    power = math.floor(math.log10(tick) + 1e-9)
+    if -4 <= power <= 4:
+        return f"{tick:g}"
+    mantissa = round(tick / 10.0**power)
+    return ("" if mantissa == 1 else f"{mantissa}·") + "10" + str(power).translate(RAISED)
+
+
 def number(axis: Any, low: float, high: float) -> None:
     """Number a logarithmic axis between two values; the ticker is changed only if it must be another."""
     if not 0 < low < high:
@@ -28,10 +42,13 @@ def number(axis: Any, low: float, high: float) -> None:
     fixed = isinstance(axis.ticker, FixedTicker)
     if not SHORT <= math.log10(high / low) < LONG:
         if fixed:
-            axis.ticker = LogTicker()
+            axis.update(ticker=LogTicker(), major_label_overrides={})
         return
     ticks, minor = between(low, high), between(low, high, tuple(range(1, 10)))
     if not fixed:
         axis.ticker = FixedTicker(ticks=ticks, minor_ticks=minor)
-    elif axis.ticker.ticks != ticks:
+    elif axis.ticker.ticks == ticks:
+        return
+    else:
         axis.ticker.update(ticks=ticks, minor_ticks=minor)
+    axis.major_label_overrides = {tick: written(tick) for tick in ticks}
