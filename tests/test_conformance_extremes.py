@@ -123,7 +123,6 @@ def affordable(choice, name, key):
     return {"sweeps": 20} if name in ("gibbs", "bayes") and key != "sweeps" else {}
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "choice", "name", "parameter"), PARAMETRIC)
 def test_a_parameter_at_its_extremes_is_right_or_refused(make, choice, name, parameter):
@@ -132,7 +131,6 @@ def test_a_parameter_at_its_extremes_is_right_or_refused(make, choice, name, par
     scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], VALUES))
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "fixed", "key"), KEYED)
 def test_a_key_at_its_extremes_is_right_or_refused(make, fixed, key):
@@ -140,7 +138,6 @@ def test_a_key_at_its_extremes_is_right_or_refused(make, fixed, key):
     scan(make, {k: v for k, v in fixed.items() if k != key}, key, (*VALUES, 0.5, math.nextafter(0.5, 0)))
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("rule", RULES)
@@ -164,7 +161,6 @@ def recorded(scenario, engine):
         return [np.asarray(part, float) for part in record[:2]]
 
 
-@pytest.mark.quick  # one program at three scales: powers of two change no bit however it is compiled
 @pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "power"), [("float64", 332), ("float32", 33)])
 @pytest.mark.parametrize("engine", [gram, vectors])
@@ -182,7 +178,6 @@ def test_scaling_lengths_and_rates_together_changes_no_bit(rule, K, engine, dtyp
         np.testing.assert_array_equal(scaled[1] / scale / scale, across)
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["perceptron", "hebb", "adatron"])
 def test_theory_depends_only_on_the_ratio_of_rate_and_length(rule):
@@ -195,7 +190,6 @@ def test_theory_depends_only_on_the_ratio_of_rate_and_length(rule):
             np.testing.assert_allclose(other[name], one[name], rtol=1e-7)
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [1e-100, 1e-30])
 def test_students_of_very_small_length_learn_as_in_theory(length):
@@ -203,7 +197,6 @@ def test_students_of_very_small_length_learn_as_in_theory(length):
     assert not disagreements(simulate.run(scenario), theory.solve(scenario))
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_students_learn_nothing_at_a_negligible_rate(rule):
@@ -227,7 +220,6 @@ def test_an_infinite_margin_is_hebb_or_learns_nothing(dtype):
     np.testing.assert_allclose(none, 0.2, rtol=1e-6)
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("eta", [1e155, 1.79e308])
 @pytest.mark.parametrize("rule", RULES)
@@ -238,7 +230,6 @@ def test_a_student_that_diverges_is_an_error_the_user_can_fix(rule, eta):
     assert issubclass(DivergedError, ArithmeticError)
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 def test_a_length_that_overflows_is_an_error_of_theory_too():
     """The textbook rule multiplies lengths."""
@@ -261,7 +252,6 @@ def test_an_initial_length_too_small_or_large_is_refused(length, dtype, message)
         Scenario(rule="perceptron", K=2, N=50, t=[1], dtype=dtype, start={"length": length})
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize(
     "length",
     [
@@ -292,7 +282,6 @@ def test_float32_is_refused_where_rounding_outweighs_an_example():
         simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2, dtype="float32"))
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 def test_neither_float64_nor_a_start_without_examples_is_refused_there():
     simulate.run(Scenario(rule="hebb", N=10**6, t=[0.001], seeds=2))
@@ -305,7 +294,6 @@ def test_eigenvalues_too_small_for_float32_inputs_are_refused(spectrum):
         Scenario(rule="perceptron", N=20, t=[1], inputs={"anisotropic": {"spectrum": spectrum}})
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [1e-20, 1e20])
 def test_inputs_of_extreme_size_are_learnt_at_inverse_rates(value):
@@ -316,7 +304,6 @@ def test_inputs_of_extreme_size_are_learnt_at_inverse_rates(value):
     assert abs(extreme.length.mean() - plain.length.mean()) < 4 * (extreme.length.std() + plain.length.std()) / 8**0.5
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize("given", [{"mean": 1000.0}, {"mean": -300.0}, {"theta": 300.0}, {"theta": -1000.0}])
 def test_a_decision_that_is_certain_is_so_in_theory_too(boundary, given):
@@ -343,7 +330,6 @@ def test_bounds_of_boosting_are_nan_or_trivial_rather_than_overflow():
         assert np.isnan(found.eps_g) or found.eps_g == 1
 
 
-@pytest.mark.quick
 def test_the_target_fraction_of_the_largest_stability_is_a_key_of_minover():
     """It was once called `gap`, like a variable of the dataset, and every run with it failed."""
     run = simulate.run(StoredExamples(learner="minover", N=10, alpha=1, within=[0.5, 1e-9], seeds=2, epochs=[50]))

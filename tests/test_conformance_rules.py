@@ -109,7 +109,6 @@ def scenario_of(rule: str, **given) -> Scenario:
     return Scenario(rule=rule, **{**defaults, **given, "start": start_of(rule, given.get("start"))})
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
     size = {} if engine == "gram" else {"N": 400, "seeds": 64, "t": [0.5, 1.5]}
@@ -117,7 +116,6 @@ def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     start = {"R": [0.1, 0.5, 0.3], "length": [0.5, 1.0, 2.0], "q": [[1, 0.3, 0.2], [0.3, 1, 0.6], [0.2, 0.6, 1]]}
@@ -172,7 +170,6 @@ def test_extending_a_sweep_changes_no_earlier_number(rule, engine):
     np.testing.assert_array_equal(few.R.sel(eta=0.5), many.R.sel(eta=0.5, seed=few.seed))
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 def test_students_are_exchangeable(rule):
     """Students with equal initial conditions have the same distribution: their differences vanish on average."""
@@ -181,7 +178,6 @@ def test_students_are_exchangeable(rule):
     assert abs(difference.mean()) < 4 * difference.std(ddof=1) / 256**0.5
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 def test_gram_matrices_are_positive_semidefinite(rule):
     scenario = scenario_of(rule, gram=True, seeds=8, N=20)
@@ -190,7 +186,6 @@ def test_gram_matrices_are_positive_semidefinite(rule):
         assert eigenvalues.min() > -1e-12 * eigenvalues.max()
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 def test_identical_students_stay_identical(rule):
     scenario = scenario_of(rule, start={"q": 1.0, "R": 0.3}, seeds=4, N=50, t=[0, 1, 20])

@@ -64,6 +64,7 @@ def test_the_length_of_a_posterior_mean_is_its_overlap(flip):
     assert away[-1] < 1e-3
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, {"flip": 0.1, "assumed_flip": 0.1}, {"drift": 0.1, "decay": 0.1}])
 def test_no_other_rule_is_ever_ahead(given):
@@ -87,6 +88,7 @@ def test_a_run_agrees_with_theory():
     assert disagreements(run, solution.assign(eps_g=solution.eps_g * 1.05)) != []  # the tolerance is below 5 %
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_at_t_1_and_20_no_other_rule_is_ahead():
     """The cheap part of the test above."""
@@ -141,6 +143,7 @@ def test_the_assumed_noise_is_exact_however_small(assumed_flip):
     np.testing.assert_allclose(Bayes(assumed_flip=assumed_flip).g(kappa, length), direct, rtol=1e-11, atol=1e-14)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_the_quadrature_resolves_a_student_that_is_surer_than_it_may_be():
     """More nodes change nothing: l near 1 at any angle, where g bends on a scale that no other function has."""

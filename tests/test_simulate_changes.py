@@ -333,7 +333,6 @@ def test_values_of_drift_decay_and_schedule_are_data(engine):
     assert compilations(lambda: simulate.run(Scenario(**base, **other))) == 0
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 def test_small_rates_keep_their_digits_at_any_size():
     """A thousand steps at N = 10^12, where 1 - w/N has four digits in float64; the changes since the start."""

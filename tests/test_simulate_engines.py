@@ -183,6 +183,7 @@ def test_the_smallest_system_has_as_many_dimensions_as_teacher_and_students(engi
     assert all(np.all(np.isfinite(sim[name])) for name in sim)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_many_students_are_as_exact_as_few():
     """The matrix form of the Gram engine agrees with theory and handles identical students, whose LQ has rank one."""
@@ -282,6 +283,7 @@ def test_given_initial_overlaps_are_exact(engine):
     np.testing.assert_allclose(sim.gram.isel(t=0), np.broadcast_to(expected, (3, 3, 3)), atol=1e-12)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 def test_random_initial_weights_are_normal(engine):
@@ -292,6 +294,7 @@ def test_random_initial_weights_are_normal(engine):
     assert abs((R**2).mean() * 50 - 1) < 4 * (R**2).std() * 50 / np.sqrt(1600)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_labels_are_flipped_as_often_as_stated():
     """Hebbian learning along the teacher: <sigma v> = (1 - 2 flip) sqrt(2/pi)."""

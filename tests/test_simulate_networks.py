@@ -184,6 +184,7 @@ def test_single_precision_has_the_numbers_of_double_to_its_digits():
         assert np.any(single[name] != double[name])
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_many_units_take_matrices_and_agree_with_lanes(monkeypatch):
     given = {"M": 2, "K": 2, "N": 12, "t": [4], "seeds": 1024, "noise": 0.2, "eta_v": 0.4, "teacher": CORRELATED}
@@ -201,6 +202,7 @@ def test_many_units_take_matrices_and_agree_with_lanes(monkeypatch):
 ENTRIES = [("R", (0, 0, 0)), ("R", (0, 1, 1)), ("Q", (0, 0, 0)), ("Q", (0, 0, 1)), ("v", (0, 1))]
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_a_network_that_diverges_is_reported():
     with pytest.raises(DivergedError, match=r"erf|linear .* has diverged: "):

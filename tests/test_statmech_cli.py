@@ -13,6 +13,7 @@ import time
 import pytest
 import typer
 import xarray as xr
+from conftest import quick_environment
 from conftest import statmech as exit_code
 
 from figures import FIGURES
@@ -359,7 +360,7 @@ pwd.getpwuid = absent
 from statmech.cli import main
 main()
 """
-    env = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    env = {name: value for name, value in quick_environment().items() if name not in ("HOME", "XDG_CACHE_HOME")}
 
     def done(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", code, *arguments]

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from conftest import quick_environment
 
 from statmech.runtime import extras
 
@@ -21,8 +22,8 @@ HIDDEN = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL!r}))\n"
 
 def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a program in which the optional libraries cannot be imported."""
-    program = HIDDEN + textwrap.dedent(code)
-    return subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=240)
+    command, env = [sys.executable, "-c", HIDDEN + textwrap.dedent(code)], quick_environment()
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=240)
 
 
 def command(*words: str) -> str:

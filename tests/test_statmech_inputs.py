@@ -56,6 +56,7 @@ def test_norms_follow_the_distribution():
     assert set(np.unique(drawn(Rademacher(), 4))) == {-0.5, 0.5}
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["rademacher", "sphere"])
 def test_isotropic_inputs_agree_with_the_equations(inputs):
@@ -75,6 +76,7 @@ def test_an_axis_of_distributions_runs_each_on_its_engine():
     assert Scenario(**scenario.config()) == scenario
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_measured_errors_follow_the_distribution_and_not_the_angle():
     """All variance is on one axis: a student that agrees with the teacher there makes no errors."""
@@ -85,6 +87,7 @@ def test_measured_errors_follow_the_distribution_and_not_the_angle():
     assert np.all(np.arccos(late.R) > 0.01)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_rows_of_a_table_are_learnt(tmp_path):
     """Centred corners of a square: the teacher is learnt on them without error."""

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import jax
 import pytest
+from conftest import quick_environment
 
 from statmech.errors import StoreError
 from statmech.results import locks
@@ -118,9 +119,8 @@ def test_such_a_call_elsewhere_is_found(planted):
 
 @pytest.mark.slow
 def test_everything_runs_where_they_are_missing(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", hidden(RUN)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    command, env = [sys.executable, "-c", hidden(RUN)], quick_environment()
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "all sound" in done.stdout
     assert {file.name for file in (tmp_path / "ensemble").iterdir()} > {"simulation.zarr", "theory.zarr"}

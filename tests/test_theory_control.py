@@ -109,6 +109,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in PROBLEMS])
 def test_gradients_agree_with_central_differences(name):
     problem = PROBLEMS[name]()
