@@ -307,4 +307,4 @@ def test_every_figure_of_several_panels_has_letters_and_one_key():
     figure = figures.draw("overlay", results())
     assert [ax.get_title(loc="left") for ax in figure.axes[:2]] == ["(a)", "(b)"]
     plain = finished(Figure(), results())
-    assert plain.legends[0].get_title().get_text() == "points: simulation, lines: theory"
+    assert plain.legends[0].get_title().get_text() == "points: simulation (mean, standard error); lines: theory"

@@ -55,5 +55,5 @@ def _ends(ax: Axes, cell: xr.Dataset) -> None:
     for (label, grey), which in zip(GREYS.items(), (at_once, stopped & ~at_once, ~stopped), strict=True):
         ax.bar(cell.alpha, which.mean("seed"), width, color=grey, label=f"(a) {label}", **edge)
         edge["bottom"] = edge["bottom"] + which.mean("seed")
-    ax.set(xlabel=r"$\alpha=P/N$", ylabel="fraction of runs", ylim=(0, 1))
+    ax.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel="fraction of runs", ylim=(0, 1))
     ax.margins(x=0)
