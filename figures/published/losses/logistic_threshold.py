@@ -41,4 +41,7 @@ def _lines(theory: xr.Dataset, thresholds: list[float]) -> xr.Dataset:
     near = np.outer(thresholds, NEAR).ravel()
     alpha = np.union1d(np.linspace(low, high, PLACES), near[(low < near) & (near < high)])
     lines = solve_line(scenario_with(theory, alpha=alpha.tolist()))
-    return np.exp(np.log(lines[["length"]]).interp(alpha=np.linspace(low, high, FINE), method="cubic"))
+    if not np.isfinite(lines.length).all():  # without a penalty there is no student below the threshold
+        return lines
+    fine = lines[["length"]].map(np.log).interp(alpha=np.linspace(low, high, FINE), method="cubic")
+    return fine.map(np.exp)

@@ -44,7 +44,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     plain = Plain(float(theory.t[-1]))
     deltas = _against_time(above, simulation, theory, plain)
     boundaries = _against_delta(below, simulation, theory, plain)
-    figure.get_layout_engine().set(w_pad=0.08)
+    figure.set_layout_engine("constrained", w_pad=0.08)
     above_all = BOUNDARIES[str(theory.attention.values[0])].label
     legend_below(figure, [*deltas, *boundaries], columns=5, note=f"(a) to (c): {above_all}")
     return figure
