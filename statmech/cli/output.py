@@ -76,14 +76,14 @@ def estimate(scenario: AbstractScenario, memory: float | None = None) -> None:
         f"{cost.programs * COMPILE:.2g} to compile {cost.programs} programs, or {cost.programs * LOAD:.2g} to load them"
     )
     grid = " x ".join(f"{n} {name}" for name, n in scenario.shape.items())
-    seconds = float(f"{cost.seconds:.2g}")
+    seconds = f"about {float(f'{cost.seconds:.2g}'):g}" if cost.seconds >= 1 else "less than 1"
     listing(
         [
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
             ("bytes", f"{cost.bytes_:,} of results"),
             ("memory", f"about {needed(simulator_of(scenario), memory) / 2**30:.2g} GiB while it runs"),
-            ("seconds", f"about {seconds:g} on the benchmark machine (2 cores, benchmarks/README.md)"),
+            ("seconds", f"{seconds} on the benchmark machine (2 cores, benchmarks/README.md)"),
             (
                 "before",
                 f"about {START:g} to start" + (f", and {compiling}" if cost.programs else ", without compilation"),

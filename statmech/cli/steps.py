@@ -50,6 +50,8 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
                 bar.running(f"chunk {event['block']}")
             if options.as_json:
                 print(json.dumps(event), flush=True)
+            elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # which has no bar
+                print(f"simulating {event['runs'] - event['done']:,} runs", file=sys.stderr, flush=True)
             elif sentence := message(event, job.scenario):
                 print(sentence, file=sys.stderr)
 

@@ -25,9 +25,9 @@ AXES = ("inputs",)  # of the sweep, that this figure shows
 PLATEAU: dict[str, Any] = GUIDE | {"color": "0.3"}
 PLACES = 24  # of the line of escape times
 CAPTION = (
-    r"Two erf units learn online from a two-unit teacher. Inputs have the variance $(1-\Delta)/N$ in half of the directions and "
-    r"$(1+\Delta)/N$ in the others. (a) $\epsilon_g$; dotted: the plateau of equal variances. (b) The times at "
-    r"which runs leave the plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$."
+    r"Two erf units learn online from a two-unit teacher. Inputs have the variance $(1-\Delta)/N$ in half of "
+    r"the directions and $(1+\Delta)/N$ in the others. (a) $\epsilon_g$; dotted: the plateau of equal "
+    r"variances. (b) The times at which runs leave the plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$."
 )
 
 

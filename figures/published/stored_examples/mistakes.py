@@ -1,4 +1,4 @@
-r"""Mistakes of the perceptron until it classifies all examples correctly, under the bound :math:`(R/\gamma)^2` (Block, Novikoff).
+r"""Mistakes of the perceptron until training error 0, under the bound :math:`(R/\gamma)^2` (Block, Novikoff).
 
 Strengths count mistakes: w is the sum of the misclassified examples, each as many times. With :math:`|\xi|^2=N` the
 bound is :math:`N/\kappa^2`, of the largest stability :math:`\kappa` that any student has: in theory that of the replica
