@@ -75,7 +75,11 @@ def _words(results: Results, points: str | None, lines: str | None, said: str) -
         return [FOLDS] if points is None and "fold" in results.either.dims and "error" not in said else []
     barred = points is None or "standard error" in points
     bars = barred and results.scenario.seeds > 1 and "standard error" not in said
-    words = [POINTS + (BARS if bars else "")] if not any(word in said for word in OF_POINTS) else [ERRORS] * bars
+    means = points is None or "means" in points
+    if any(word in said for word in OF_POINTS):
+        words = [ERRORS] * bars
+    else:
+        words = [POINTS + BARS] if bars and means else [POINTS, *[ERRORS] * bars]
     return words + [LINES] * (lines != "" and not any(word in said for word in OF_LINES))
 
 

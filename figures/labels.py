@@ -113,12 +113,12 @@ def value_in_words(value: Any) -> str:
 def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
     """Label values in figures: a number by its key's symbol, or by the key in words; a rule, ... by its own label.
 
-    >>> from statmech import Scenario
+    >>> from statmech import Scenario, StoredExamples
     >>> label = mathtext_label(Scenario(rule="hebb", t=1))
-    >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal"), label("task", 2), label("epochs", 20)
-    ('Hebbian', '$\\\\eta$ = 0.5', 'optimal $\\\\eta$', 'task 2', '20 epochs')
-    >>> label("flip", "0.2, from t = 10 on 0")
-    '$p_f$ = 0.2 $\\\\to$ 0 at $t$ = 10'
+    >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal")
+    ('Hebbian', '$\\\\eta$ = 0.5', 'optimal $\\\\eta$')
+    >>> label("flip", "0.2, from t = 10 on 0"), mathtext_label(StoredExamples(learner="minover", alpha=1))("epochs", 20)
+    ('$p_f$ = 0.2 $\\\\to$ 0 at $t$ = 10', '20 epochs')
     """
 
     def label(name: str, value: Any) -> str:

@@ -12,7 +12,16 @@ from statmech.scenarios.axes import once
 from statmech.scenarios.base import AbstractScenario
 
 FEW = 8  # values of an axis that are listed
-NOUNS = ("loss", "penalty", "teacher", "weights")  # that follow the name of a kind: "linear teacher"
+NOUNS = (  # that follow the name of a kind: "linear teacher"
+    "rule",
+    "network",
+    "loss",
+    "prior",
+    "learner",
+    "penalty",
+    "teacher",
+    "weights",
+)
 UNSTATED = (
     "key",
     "figure",
@@ -43,14 +52,16 @@ def of(scenario: AbstractScenario) -> dict[str, Any]:
 
 
 def single(scenario: AbstractScenario) -> list[str]:
-    """Return those of a single value, with their symbols, except N.
+    """Return what learns and those of a single value, with their symbols, except N.
 
     >>> from statmech import Scenario
     >>> single(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
-    ['$p_f$ = 0.1']
+    ['Hebbian rule', '$p_f$ = 0.1']
     """
+    learns = written(scenario)[scenario.CHOICE]
+    kind = {scenario.CHOICE: learns} if isinstance(learns, str) and scenario.CHOICE in NOUNS else {}
     keys = {name: value for name, value in of(scenario).items() if name != "N" and not isinstance(value, list | dict)}
-    return [with_symbol(scenario, name, value) for name, value in keys.items()]
+    return [with_symbol(scenario, name, value) for name, value in (kind | keys).items()]
 
 
 def written(scenario: AbstractScenario) -> dict[str, Any]:
@@ -79,7 +90,7 @@ def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
     key, words = labels.symbol(scenario, name), in_words(scenario, name, value)
     if key.startswith("$"):
         return labels.valued(key, words)
-    kind = isinstance(value, str) and name in (scenario.CHOICE, *NOUNS)
+    kind = isinstance(value, str) and name in NOUNS
     return f"{words} {key}" if kind else f"{key} = {words}"
 
 
