@@ -80,7 +80,8 @@ def _lines(words: list[str], most: int) -> str:
 def _series(parts: list[Part], further: Sequence[Any]) -> list[Entry]:
     """Return the entries of colours and markers, and of further handles."""
     shared = {size for size in parts[0].sizes if all(size in part.sizes for part in parts)}
-    entries = [entry for part in parts for entry in _colours(part, len(parts) > 1, shared)]
+    full = any(has_flag(part.results) for part in parts)
+    entries = [entry for part in parts for entry in _colours(part, len(parts) > 1, shared, full)]
     entries += {text: (handle, text) for part in parts for handle, text in _markers(part)}.values()
     return entries + [(handle, str(handle.get_label())) for handle in further]
 
@@ -112,10 +113,11 @@ def line_with_points(index: int, text: str, **look: Any) -> Line2D:
     return Line2D([], [], **{**look_of(index), "markerfacecolor": "white", "label": text, **look})
 
 
-def _colours(part: Part, several: bool, shared: set[str]) -> Iterator[Entry]:
+def _colours(part: Part, several: bool, shared: set[str], full: bool) -> Iterator[Entry]:
     """Yield one entry per colour: its line and, if markers do not mean another axis, its marker.
 
-    Of several results it has their label, and the size that they do not share.
+    Of several results it has their label, and the size that they do not share. Markers are full where hollow points
+    have a meaning.
     """
     results, layout = part.results, part.layout
     if not layout.colours and not several:
@@ -124,8 +126,9 @@ def _colours(part: Part, several: bool, shared: set[str]) -> Iterator[Entry]:
     own = [size for size in part.sizes if size not in shared]
     for index, (text, _) in enumerate(_positions(results, layout.colours)):
         marker = None if layout.markers else part.marker(index)
+        face = part.hues[index] if full else "white"
         look: dict[str, Any] = (
-            {"marker": marker, "markerfacecolor": "white"} if marker and results.simulation is not None else {}
+            {"marker": marker, "markerfacecolor": face} if marker and results.simulation is not None else {}
         )
         shown: Any = line if results.theory is not None else "none"
         words = ", ".join(word for word in (part.label, text) if word) + (f" ({', '.join(own)})" if own else "")
