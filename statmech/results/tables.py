@@ -130,7 +130,7 @@ def html(table: Table) -> str:
     '<table><caption>of R</caption><tr><th>R</th></tr><tr><td><b>&lt;1</b></td></tr></table>'
     """
     verdict = f"<p><b>{escape(table.verdict)}</b></p>" if table.verdict else ""
-    notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
+    notes = "".join(f"<p>{escape(note)}</p>".replace("\n", "<br>") for note in table.notes)
     if not table.rows:
         return verdict + notes
     heads = "".join(f"<th>{escape(column.heading)}</th>" for column in table.columns)
