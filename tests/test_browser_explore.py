@@ -151,9 +151,9 @@ def choose(page, label, option):
     page.get_by_role("menuitem", name=option).click()
 
 
-def press(page, key):
-    """Move the first slider by a key, as soon as the page listens."""
-    slider = page.locator("input[type=range]:visible").first
+def press(page, key, which=0):
+    """Move the first slider, or another, by a key, as soon as the page listens."""
+    slider = page.locator("input[type=range]:visible").nth(which)
     before = slider.get_attribute("aria-valuenow")
     for _ in range(30):
         slider.focus()
@@ -448,6 +448,27 @@ def test_a_stored_result_opens_with_its_axes_as_sliders(browser, tmp_path):
             press(page, "ArrowLeft")
             other = shown(page, "ε_g (vote)", lambda it, was=found["theory"]: it["theory"] != was)
             np.testing.assert_allclose(other["theory"], stored.eps_g_majority_vote.sel(K=3))
+
+
+def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_is_chosen(browser):
+    """The share of each task is drawn below the errors, along the same t."""
+    for address in served("replay", "seeds=4", "N=1000"):
+        for page in opened(browser, address, viewport={"width": 1300, "height": 850}):
+            errors = shown(page, "ε_g", lambda it: it["points"])
+            assert errors["labels"] == ["task = 1", "task = 2"]
+            assert np.abs(deviations(errors)).max() < 0.02
+            shares = shown(page, "share", lambda it: it["theory"])
+            assert shares["x"][0][-1] == errors["x"][0][-1] == 100
+            above, below = (page.locator("canvas.bk-layer").nth(at).bounding_box() for at in (0, -1))
+            assert below["y"] > above["y"] + 0.5 * above["height"]
+            assert below["y"] + below["height"] <= 851
+            press(page, "ArrowLeft", -1)
+            moved = shown(page, "share", lambda it, was=shares["theory"]: it["theory"] != was)
+            assert np.array(moved["theory"][0]).sum() < np.array(shares["theory"][0]).sum()
+            choose(page, "protocol", "interleaved")
+            found = shown(page, "share", lambda it: it["theory"] and set(it["theory"][0]) == {0.5})
+            assert set(found["theory"][1]) == {0.5}
+            shown(page, "ε_g", lambda it: it["points"])
 
 
 def test_the_page_is_reloaded_and_opened_by_its_token_alone(browser, address):

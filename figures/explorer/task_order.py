@@ -21,8 +21,9 @@ def _one_of(kind: type[Protocol]) -> Callable[[Any], tuple[Any, ...] | None]:
 
 def _share(protocol: Protocol) -> tuple[Any, ...] | None:
     """The fraction of replay, if it is a constant."""
-    replayed = type(protocol) is Replay and not isinstance(protocol.share, Control)
-    return (protocol.share,) if replayed else None
+    if type(protocol) is not Replay or isinstance(protocol.share, Control):
+        return None
+    return (protocol.share,)
 
 
 FORMS = {  # by their names in a config
