@@ -8,6 +8,7 @@ page.
 
 from __future__ import annotations
 
+import html
 import itertools
 import math
 from collections.abc import Iterator
@@ -45,7 +46,8 @@ class ChartSet:
 @dataclass(frozen=True)
 class Charts:
     """The charts of a page: the name of x, the axes to choose from with their labels, a legend (label, colour, marker;
-    one of them may be empty), the meanings of axes and variables, what is not shown, and whether runs are single."""
+    one of them may be empty), the meanings of axes and variables, what is not shown as HTML, and whether runs are
+    single."""
 
     xlabel: str
     axes: dict[str, list[str]]
@@ -71,7 +73,7 @@ def charts(results: Results) -> Charts:
     for chosen, position in _positions(shown):
         grid = ChartGrid(variables, xlabel, scales, HEIGHT, look=Look(bare=True))
         _show(grid, series.sliced(results, position), layout, marked)
-        names = grid.with_values()
+        names = _unlike(grid)
         titles = [typeset(variables[name].symbol) for name in names]
         sets.append(ChartSet(chosen, [_scrolling(grid.charts[name].figure) for name in names], titles))
     return Charts(
@@ -84,10 +86,19 @@ def charts(results: Results) -> Charts:
             *constant,
             *thinned,
             *_cut(labels, shown),
-            *_without_place(results, layout.x, variables, scales, plain(xlabel)),
+            *_without_place(results, layout.x, variables, scales, typeset(xlabel)),
         ],
         _single(results),
     )
+
+
+def _unlike(grid: ChartGrid) -> list[str]:
+    """Return the variables of charts that show values, once where several are equal, as the vote and mean of K = 1."""
+    seen: dict[bytes, str] = {}
+    for name in grid.with_values():
+        parts = [part for curve in grid.shown[name] for part in (curve.mean, curve.theory) if part is not None]
+        seen.setdefault(np.concatenate(parts).astype(np.float32).tobytes(), name)
+    return list(seen.values())
 
 
 def _layout(results: Results) -> tuple[Layout, str | None]:
@@ -204,7 +215,7 @@ def _variables(results: Results) -> tuple[dict[str, Variable], list[str]]:
     solved = [name for name in solved if np.isfinite(results.theory[name]).any()]
     shown = dict.fromkeys(sorted([*solved, *known], key=lambda name: (not name.startswith("eps"), name not in solved)))
     left_out = [
-        f"{plain(known[name].symbol)} ({known[name].long_name}), which is {it[0]:g} throughout"
+        f"{typeset(known[name].symbol)} ({html.escape(known[name].long_name)}), which is {it[0]:g} throughout"
         for name, it in constant.items()
     ]
     return {name: known[name] for name in shown if name not in constant} or known, left_out
@@ -217,7 +228,9 @@ def _along_x(results: Results, x: str) -> tuple[Results, list[str]]:
     lined = results.lines is not None and not _single(results)
     kept = order[_spread(order.size, MOST_POINTS if lined else WITHOUT_LINES)]
     left_out = (
-        [f"the simulation at {order.size - kept.size} of {order.size} values of {x}"] if kept.size < order.size else []
+        [html.escape(f"the simulation at {order.size - kept.size} of {order.size} values of {x}")]
+        if kept.size < order.size
+        else []
     )
     return replace(series.sliced(replace(results, lines=None), {x: kept}), lines=results.lines), left_out
 
@@ -252,7 +265,7 @@ def _cut(labels: dict[str, list[str]], shown: dict[str, list[int]]) -> Iterator[
         if len(shown[axis]) < len(every):
             missing = [label for index, label in enumerate(every) if index not in shown[axis]]
             named = ", ".join([*missing[:8], *["..."] * (len(missing) > 8)])
-            yield f"{len(missing)} of {len(every)} values of {axis} ({named})"
+            yield html.escape(f"{len(missing)} of {len(every)} values of {axis} ({named})")
 
 
 def _without_place(
@@ -263,7 +276,7 @@ def _without_place(
         yield f"{xlabel} = 0, which has no place on a logarithmic axis"
     for name, variable in variables.items():
         if name in scales.log_y and series.has_zero_means(results, name):
-            yield f"means of {plain(variable.symbol)} that are 0, which has no place on a logarithmic axis"
+            yield f"means of {typeset(variable.symbol)} that are 0, which has no place on a logarithmic axis"
 
 
 def _legend(results: Results, layout: Layout, marked: str | None) -> list[tuple[str, str, str]]:

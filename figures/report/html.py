@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 PAGE = "report.html.jinja"
+SIGNS = {"sqrt(N)": "√N", "^2": "²", "-> infinity": "→ ∞", "w.xi": "w·ξ", "w.w*": "w·w*"}  # of letters in long names
 SIZES = ("N", "K", "data")  # keys that head a page, of the scenarios that have them
 
 
@@ -70,7 +71,8 @@ def page(results: Results) -> str:
         "equations": [(whose, latex, Markup(svg)) for whose, latex, svg in equations(results.scenario)],
         "charts": drawn,
         "sets": [(one.position, [(Markup(it), next(remaining)) for it in one.titles]) for one in drawn.sets],
-        "meanings": [(Markup(name), meaning) for name, meaning in drawn.meanings],
+        "meanings": [(Markup(name), worded(meaning)) for name, meaning in drawn.meanings],
+        "left_out": [Markup(it) for it in drawn.left_out],
         "xlabel": Markup(drawn.xlabel),
         "picture": _picture(results),
         "library": Markup(_library(Resources(mode="inline", components=["bokeh"], log_level="warn"))),
@@ -84,6 +86,17 @@ def page(results: Results) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template(PAGE).render(**_texts(results), **parts)
+
+
+def worded(text: str) -> str:
+    """Return text of a dataset with the signs that plain letters stand for.
+
+    >>> worded("mean square of the estimate, |w|^2/N"), worded("N -> infinity")
+    ('mean square of the estimate, |w|²/N', 'N → ∞')
+    """
+    for letters, sign in SIGNS.items():
+        text = text.replace(letters, sign)
+    return text
 
 
 def _library(resources: Any) -> str:
@@ -232,7 +245,7 @@ def _provenance(results: Results, part: str) -> dict[str, str]:
     known = dataset.attrs
     versions = ", ".join(f"{name} {version}" for name, version in known.get("versions", {}).items())
     return {
-        "source": known.get("source", ""),
+        "source": worded(known.get("source", "")),
         "commit": known.get("commit", "") or "none: installed",
         "versions": versions,
         "earlier versions": "; ".join(map(version_in_words, known.get("earlier", []))) or "none",
