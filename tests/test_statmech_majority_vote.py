@@ -180,6 +180,7 @@ def measuring_share(K: int, N: int, old: bool = False) -> tuple[np.ndarray, np.n
     return share, share * np.sqrt(4 / len(along)) * (1 + share)  # two variances, each known to sqrt(2 / seeds)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("N", [100, 10_000])
 @pytest.mark.parametrize("K", [5, 11])
@@ -189,11 +190,13 @@ def test_measuring_adds_less_than_a_tenth_to_the_spread_of_the_vote(K, N):
     assert np.all(error < 0.02)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_as_many_circles_without_equal_students_would_add_more_than_the_spread_itself():
     assert np.all(measuring_share(5, 10_000, old=True)[0] > 1)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_the_vote_of_three_in_a_run_is_exact():
     run = simulate.run(Scenario(rule="hebb", K=3, N=20, t=[0, 1], seeds=3, gram=True))
