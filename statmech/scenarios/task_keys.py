@@ -23,9 +23,9 @@ from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
 MOST_TASKS, LARGEST_BATCH = 16, 10**6
-SECTION = {"type": "object", "minProperties": 1, "maxProperties": 1}
-SHARE = Variable(("t", "task"), "share of a task in the examples at time t", "share", role="control")
-ERRORS = View(x="t", show=("eps_g", "share"), log=("y",))
+OF_ONE_KEY = {"type": "object", "minProperties": 1, "maxProperties": 1}
+SHARES = Variable(("t", "task"), "share of a task in the examples at time t", "share of examples", role="control")
+ERRORS = View(x="t", show=("eps_g", "task_share"), log=("y",))
 OF_TASKS: dict[str, Any] = {  # of the pages of all kinds
     "places": 41,
     "even": True,
