@@ -27,7 +27,7 @@ OVER = LAST, INTEGRAL
 
 @dataclass(frozen=True)
 class Objective:
-    """The quantity that an optimum minimises: eps_g at the last time or its mean over time, and the weights of tasks."""
+    """The quantity that an optimum minimises: eps_g at the last time or its mean over time, and the weights of tasks.
 
     >>> str(Objective("integral")), Objective("last", (1.0, 3.0)).shares(2).tolist()
     ('integral', [0.25, 0.75])
