@@ -83,6 +83,10 @@ def dense(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
     theory = theory.sel(chosen)
     if theory.sizes.get(x, 1) < 2:
         return theory
+    if "control" in theory:
+        from theory.control.stored_controls import recall  # here: it needs JAX
+
+        recall(theory)
     lines = smooth(scenario_with(theory, **chosen), x)
     if lines is None:
         return theory

@@ -215,3 +215,18 @@ def test_a_smooth_rate_of_a_network_has_the_errors_of_its_fixed_steps_and_beats_
     problem = problem_of(cell, best.controls["eta"].segments)._replace(step=0.02)
     cost = value_and_gradient(problem, np.array(best.controls["eta"].values))[0]
     assert np.exp(cost) == pytest.approx(smooth.eps_g.values[-1], rel=1e-7)
+
+
+def test_a_stored_optimum_is_drawn_without_another_search(monkeypatch):
+    """By a process that knows of none; another optimum is searched."""
+    from figures.panels import dense
+
+    solution = theory.solve(Scenario(rule="perceptron", eta="optimal", start={"R": 0.1, "length": 1.0}, t=[1.0, 5.0]))
+    monkeypatch.setattr(best_controls, "_known", {})
+    monkeypatch.setattr(best_controls, "_found", lambda *_: pytest.fail("a search"))
+    line = dense(solution, "t")
+    assert line.sizes["t"] > 100
+    np.testing.assert_array_equal(line.sel(t=[1.0, 5.0]).control, solution.control)
+    np.testing.assert_allclose(line.sel(t=[1.0, 5.0]).eps_g, solution.eps_g, rtol=1e-9)
+    with pytest.raises(pytest.fail.Exception, match="a search"):
+        with_best([student(eta="optimal", flip=0.1)], 5.0)

@@ -105,6 +105,10 @@ def _filled(
     solutions = chain.from_iterable(of_group(scenario, group) for group in groups)
     for cell, values in zip(cells, tracked(solutions, len(cells), progress), strict=True):
         fill(arrays, cell.index, values)
+    if "control" in dataset:
+        from theory.control.stored_controls import written  # here: it needs JAX
+
+        dataset.attrs |= written(scenario)
     return dataset
 
 

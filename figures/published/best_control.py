@@ -14,6 +14,8 @@ from figures.panels import along, finish, guide, logarithmic, page, panel
 from figures.style import look_of
 from statmech.errors import ConfigError
 
+MOST = 3  # panels beside each other
+
 
 def draw(
     name: str, simulation: xr.Dataset, theory: xr.Dataset, axis: str, symbol: str, *, log: str = "", further: Any = ()
@@ -39,7 +41,9 @@ def draw(
         raise ConfigError(f"{name} needs axes of t and of {axis}")
     controls = theory.controlled.values.tolist() if "control" in theory else []
     tasks = theory.sizes.get("task", 1)
-    figure, axes = page(3.0, 1, tasks + len(controls), squeeze=False)
+    panels = tasks + len(controls)
+    rows = -(-panels // MOST)
+    figure, axes = page(2.6 * rows + 0.4, rows, -(-panels // rows), squeeze=False)
     results = along(simulation, theory, "t")
     split = "task" if tasks > 1 else ""
     keys = panel(errors, results, "t", "eps_g", axis, split=split, log=log, dashes=tasks > 1)

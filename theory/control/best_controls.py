@@ -94,6 +94,12 @@ def with_best(cells: Sequence[C], last: float) -> list[tuple[C, Best | None]]:
     return [_with_best(cell, last) for cell in cells]
 
 
+def remember(cell: Any, last: float, best: Best) -> None:
+    """Take these for the best controls of a cell, unless others are known."""
+    with _lock:
+        _known.setdefault(_key(cell, last), best)
+
+
 def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
     if not (wishes := _wishes(cell)):
         return cell, None
