@@ -51,7 +51,7 @@ def protocol(page, name):
 @pytest.mark.slow
 def test_the_switch_is_dragged_and_both_errors_and_the_shares_below_them_change_there(opened):
     page = opened("replay", ["t={linspace: [0, 100, 5]}"])
-    errors, shares = (page.charts.grid.charts[name] for name in ("eps_g", "share"))
+    errors, shares = (page.charts.grid.charts[name] for name in ("eps_g", "task_share"))
     assert [curve.label for curve in page.charts.grid.shown["eps_g"]] == ["task = 1", "task = 2"]
     assert shares.figure.x_range is errors.figure.x_range
     assert errors.log_y
@@ -73,7 +73,7 @@ def test_a_protocol_has_its_own_sliders_and_keys(opened):
     assert [slider.label for slider in protocol(page, "replay")] == ["fraction"]
     assert live.scenario.config()["protocol"] == {"replay": 0.1}
     protocol(page, "replay")[0].value = 0.3
-    assert page.charts.grid.shown["share"][0].theory[-1] == pytest.approx(0.3)
+    assert page.charts.grid.shown["task_share"][0].theory[-1] == pytest.approx(0.3)
     assert link.read(link.written(live.view)).config["protocol"] == {"replay": 0.3}
     assert not protocol(page, "interleaved")
     assert not live.sliders["switch"].visible
@@ -90,7 +90,7 @@ def test_a_protocol_without_sliders_stays_as_it_was_written(opened):
     page = opened("replay", ["protocol={blocks: [0, 40, 80]}", "switch=null", "t=0,50,100"])
     assert page.source.menus[1].menu.value == "as given"
     assert page.source.scenario.config()["protocol"] == {"blocks": [0, 40, 80]}
-    x, second = (page.charts.grid.shown["share"][1].theory_x, page.charts.grid.shown["share"][1].theory)
+    x, second = (page.charts.grid.shown["task_share"][1].theory_x, page.charts.grid.shown["task_share"][1].theory)
     np.testing.assert_array_equal(second, (x >= 40) & (x < 80))
 
 

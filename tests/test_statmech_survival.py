@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import in_child, limit_files, statmech
+from conftest import FEW_OPTIMISATIONS, in_child, limit_files, statmech
 from small import EVERY, SMALL
 
 import simulate

@@ -61,7 +61,6 @@ OF_PERCEPTRONS = [
     ({"K": 3}, "K: several tasks are learnt by one student: leave out K"),
     ({"inputs": "sphere"}, "inputs: several tasks are learnt from gaussian inputs of equal variance only"),
     ({"drift": 0.1}, "drift: the teachers of several tasks do not drift: leave out drift"),
-    ({"protocol": "optimal"}, "protocol: optimal shares of tasks are those of networks: perceptrons have blocks or"),
     ({"N": 2}, "N: N = 2 is too small for 2 teachers and a student: N must be at least tasks + 1"),
     (
         {"start": {"R": [0.8, 0.0]}, "overlap": [0, 0.9]},

@@ -200,7 +200,7 @@ def test_two_controls_together_find_less_error_than_each_alone():
     assert errors[2] < 0.999 * min(errors[:2])
     cell, best = found[2]
     assert np.mean(errors_of([cell], np.array([4.0]))[0]) == pytest.approx(best.objective, rel=1e-9)
-    assert best.controls["share"].at(np.array([0.5])) == 1.0  # up to the switch
+    assert best.controls["task_share"].at(np.array([0.5])) == 1.0  # up to the switch
     assert np.nanmin(best.reached) == pytest.approx(best.objective, rel=1e-6)
 
 

@@ -81,6 +81,7 @@ class Chart:
         self.drawn, self.size, self.high, self.bare = look, look.size, height or HEIGHT, look.bare
         self.limits: Limits | None = None
         self.shown: list[Curve] = []
+        self.stepped = variable.role == "control"
         self.beside: list[Curve] = []  # held for comparison
         self.bent = not whole  # whether lines are curved between the places at which theory is solved
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
@@ -350,8 +351,9 @@ class Chart:
         Where theory diverges the line rises far beyond the chart.
         """
         y = beyond_the_frame(y)
+        x, y = _in_steps(x, y) if self.stepped else (x, y)
         pieces = [(x[it], y[it]) for it in _without_gaps(self._good(x, y))]
-        if self.bent:
+        if self.bent and not self.stepped:
             pieces = [curved(*piece, self.log_x, self.log_y) for piece in pieces]
         return [(one.tolist(), other.tolist()) for one, other in pieces] or [([], [])]
 
@@ -394,6 +396,15 @@ class Chart:
 
 def _mathjax(latex: str) -> str:
     return latex.replace("$", "$$")
+
+
+def _in_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A line that holds each value up to the next place, as functions of time do that jump.
+
+    >>> [part.tolist() for part in _in_steps(np.array([0, 1, 2]), np.array([5, 5, 6]))]
+    [[0, 1, 1, 2, 2], [5, 5, 5, 5, 6]]
+    """
+    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def _without_gaps(good: np.ndarray) -> Iterator[slice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,7 +19,14 @@ MOST = 3  # panels beside each other
 
 
 def draw(
-    name: str, simulation: xr.Dataset, theory: xr.Dataset, axis: str, symbol: str, *, log: str = "", further: Any = ()
+    name: str,
+    simulation: xr.Dataset,
+    theory: xr.Dataset,
+    axis: str,
+    symbols: Mapping[str, str],
+    *,
+    log: str = "",
+    further: Any = (),
 ) -> Figure:
     """Draw a panel of the error, one for each task if there are several, and one for each control, if there are any.
 
@@ -33,7 +41,7 @@ def draw(
     symbols
         Of controls, by their names.
     log
-        Which axes are logarithmic; that of the control is so if "x" is.
+        Which axes are logarithmic; that of a control is so if "x" is.
     further
         Further keys of the legend.
     """
@@ -46,12 +54,15 @@ def draw(
     figure, axes = page(2.6 * rows + 0.4, rows, -(-panels // rows), squeeze=False)
     results = along(simulation, theory, "t")
     split = "task" if tasks > 1 else ""
-    keys = panel(errors, results, "t", "eps_g", axis, split=split, log=log, dashes=tasks > 1)
-    if best is not None:
-        _control(last, results.lines if results.lines is not None else theory, axis, best)
-        last.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=symbol)
-        logarithmic(last, log if "x" in log else "")
-        guide(last, y=float(theory.best_constant.isel({axis: best})), text="best\nconstant")
+    keys = panel(axes.flat[:tasks], results, "t", "eps_g", axis, split=split, log=log, dashes=tasks > 1)
+    lines = results.lines if results.lines is not None else theory
+    for ax, control in zip(axes.flat[tasks:], controls, strict=True):
+        shown = _controls(ax, lines.sel(controlled=control), axis)
+        ax.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=symbols[control])
+        logarithmic(ax, log if "x" in log else "")
+        if len(shown) == 1:
+            best = theory.best_constant.sel(controlled=control).isel({axis: shown[0]})
+            guide(ax, y=float(best), text="best\nconstant")
     return finish(figure, results, [*keys, *further], "rule", "network")
 
 

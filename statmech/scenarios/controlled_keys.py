@@ -17,12 +17,15 @@ from statmech.scenarios.messages import problems
 from statmech.scenarios.variables import Variable
 
 SEARCHES = 5  # of an optimum
-SEARCH = {"search": Key("search", "search of the optimum, from a start of its own", int)}
-BEST = {  # variables of theory where a key is wanted at its optimum
-    "control": Variable(("t",), "best value of the key that is `optimal`, at each time", "$u$", role="control"),
-    "best_constant": Variable((), "best constant in its place", r"$\bar u$", role="detail"),
-    "gain": Variable(
-        (), "eps_g at the last time with the best constant, over that with the best control", "gain", role="detail"
+SHARE = "task_share"  # the fraction of the first of two tasks, among controls
+WRITTEN = {SHARE: "protocol"}  # keys of a config that state controls of another name
+OF_OPTIMUM = {
+    "controlled": Key("controlled", "key that is optimal; task_share: the fraction of the first task", str),
+    "search": Key("search", "search of the optimum, from a start of its own", int),
+}
+BEST = {  # variables of theory where keys are wanted at their optimum
+    "control": Variable(
+        ("controlled", "t"), "best value of a key that is `optimal`, at each time", "$u$", role="control"
     ),
     "best_constant": Variable(("controlled",), "best constant in its place", r"$\bar u$", role="detail"),
     "gain": Variable((), "objective of the best constants over that of the best controls", "gain", role="detail"),
@@ -34,7 +37,7 @@ BEST = {  # variables of theory where a key is wanted at its optimum
     ),
     "objective": Variable(
         (),
-        "what the best controls minimise: eps_g at the last time, unless the config says otherwise",
+        "the quantity that the best controls minimise: eps_g at the last time, unless the config says otherwise",
         r"$\epsilon_g$ (objective)",
         role="detail",
     ),
@@ -128,13 +131,10 @@ def two_rates_problems(controlled: Iterable[str], schedule: object) -> Iterator[
         yield ("schedule",), "the learning rate is a function of time already, eta: leave out one of them"
 
 
-def wishes_in(axes: Mapping[str, Any]) -> dict[str, list[Optimal]]:
-    """The keys that are wanted at their optimum, with their wishes.
-
-    >>> wishes_in({"eta": [1.0, Optimal()], "flip": 0.1}).keys()
-    dict_keys(['eta'])
-    """
-    found = {name: [value for value in points(given) if isinstance(value, Optimal)] for name, given in axes.items()}
+def wishes_of(scenario: Any) -> dict[str, list[Optimal]]:
+    """The keys of a scenario that are wanted at their optimum, with their wishes."""
+    given = {name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMAL}
+    found = {name: [value for value in points(values) if isinstance(value, Optimal)] for name, values in given.items()}
     return {name: wishes for name, wishes in found.items() if wishes}
 
 

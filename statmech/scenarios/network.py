@@ -43,7 +43,7 @@ from statmech.scenarios.controlled_keys import (
     objective_problems,
     over_time,
     recorded_of_optimum,
-    wishes_in,
+    wishes_of,
 )
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.groups import groups_of
@@ -251,7 +251,7 @@ class Network(AbstractScenario):
     @property
     def wishes(self) -> dict[str, list[Optimal]]:
         """The controls that are wanted at their optimum."""
-        return wishes_in(self.axis_values())
+        return wishes_of(self)
 
     def _size_problems(self) -> Iterator[Problem]:
         for values, _ in self.grid():

@@ -157,22 +157,12 @@ class NetworkTasks(TaskKeys, Network):
         }
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
-        return super().theory_only | (BEST if self._wanted else {})
-
-    @property
-    def _wanted(self) -> list[str]:
-        """The keys that are wanted at their optimum."""
-        share = any(isinstance(protocol, BestShare) for protocol in points(self.protocol))
-        return [*(["eta"] if wants_optimum(self._controlled) else []), *(["protocol"] if share else [])]
-
-    @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students, units = np.arange(1, max(points(self.K)) + 1), np.arange(1, self.tasks * max(points(self.M)) + 1)
         tasks = np.arange(1, self.tasks + 1)
         found = {"t": np.asarray(self.t), "task": tasks, "student": students, "other": students, "teacher_unit": units}
-        return found | ({"search": np.arange(1, SEARCHES + 1)} if self._wanted else {})
+        return found | recorded_of_optimum(self.wishes)
 
     def _step(self, cell: NetworkCell) -> float:
         """Seconds of one step of one seed."""

@@ -35,7 +35,7 @@ from statmech.scenarios.controlled_keys import (
     over_time,
     recorded_of_optimum,
     two_rates_problems,
-    wishes_in,
+    wishes_of,
 )
 from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.groups import groups_of
@@ -340,7 +340,7 @@ class Scenario(AbstractScenario):
     @property
     def wishes(self) -> dict[str, list[Optimal]]:
         """The keys that are wanted at their optimum."""
-        return wishes_in(self.axis_values())
+        return wishes_of(self)
 
     @property
     def corrected(self) -> dict[str, Variable]:

@@ -102,7 +102,7 @@ class OnlineTasks(TaskKeys):
             **{"rule": ["perceptron"], "tasks": 2, "overlap": 0.5, "N": 1000, "protocol": "blocked", "switch": 10},
             **{"t": 20, "start": {"length": 1, "R": 0.1}, "seeds": 16},
         },
-        **OF_TASKS | {"protocols": ("blocked", "replay", "interleaved")},
+        **OF_TASKS,
         presets={"Perceptrons forget a first task": ERRORS},
     )
     equations: ClassVar = (

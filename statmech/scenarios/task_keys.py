@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
-from statmech.controls import OPTIMAL
 from statmech.errors import Problem
-from statmech.optima import Optimal
+from statmech.optima import OPTIMAL, Optimal
 from statmech.parameters import Key
 from statmech.protocols import WORDS, BestShare, Blocked, Pieces, Protocol, Replay, protocol_from, written_protocol
 from statmech.scenarios.axes import Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.controlled_cells import ControlledCell
-from statmech.scenarios.controlled_keys import BEST, SHARE, objective_problems, wishes_in
+from statmech.scenarios.controlled_keys import BEST, SHARE, objective_problems, wishes_of
 from statmech.scenarios.keys import Nonnegative, Number, Whole, config_key
 from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
@@ -48,7 +47,7 @@ ProtocolAxis = Annotated[
     Any,
     axis_of(
         Annotated[Any, AfterValidator(protocol_from), PlainSerializer(written_protocol)],
-        {"anyOf": [{"enum": [*WORDS]}, SECTION]},
+        {"anyOf": [{"enum": [*WORDS]}, OF_ONE_KEY]},
         spaced=False,
     ),
 ]
@@ -104,8 +103,18 @@ class TaskKeys(AbstractScenario):
             yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {least}"
 
     @property
+    def wishes(self) -> dict[str, list[Optimal]]:
+        """The controls that are wanted at their optimum."""
+        shares = [protocol.wish for protocol in points(self.protocol) if isinstance(protocol, BestShare)]
+        return wishes_of(self) | ({SHARE: shares} if shares else {})
+
+    @property
     def theory_only(self) -> dict[str, Variable]:
-        return {"share": SHARE}
+        return {"task_share": SHARES} | (BEST if self.wishes else {})
+
+    def _objective_problems(self) -> Iterator[Problem]:
+        """Objectives that optima here cannot have."""
+        return objective_problems(self.wishes, self.tasks)
 
     @property
     def lowest_overlap(self) -> float:

@@ -101,7 +101,7 @@ def remember(cell: Any, last: float, best: Best) -> None:
 
 
 def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
-    if not (wishes := _wishes(cell)):
+    if not cell.wishes:
         return cell, None
     best = _remembered(cell, last)
     return _with(cell, best.controls), best
@@ -109,24 +109,16 @@ def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
 
 def are_known(cells: Sequence[Any], last: float) -> bool:
     """True if this process has found the best controls of all cells that have wishes."""
-    return all(_key(cell, last) in _known for cell in cells if _wishes(cell))
-
-
-def _wishes(cell: Any) -> list[Optimal]:
-    """The wish for the best control of a cell, if it has one."""
-    return [
-        *(wish for _, wish in cell.controls if isinstance(wish, Optimal)),
-        *([cell.protocol.wish] if _of_share(cell) else []),
-    ]
+    return all(_key(cell, last) in _known for cell in cells if cell.wishes)
 
 
 def _key(cell: Any, last: float) -> Any:
-    """What the best control of a cell depends on."""
+    """What the best controls of a cell depend on."""
     return type(cell), replace(cell, N=10**6, index=()).words(), last
 
 
-def _remembered(cell: Any, wish: Optimal, last: float) -> Best:
-    """The best control, found once in a process: simulation, theory and its lines share it, whatever their N."""
+def _remembered(cell: Any, last: float) -> Best:
+    """The best controls, found once in a process: simulation, theory and its lines share them, whatever their N."""
     key = _key(cell, last)
     with _lock:
         if key not in _known:

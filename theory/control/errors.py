@@ -1,4 +1,4 @@
-r"""What best controls minimise, from the exact equations: the error at the last time, or its mean over time.
+r"""The errors that best controls minimise, from the exact equations: at the last time, or their mean over time.
 
 The mean is a sum over Gauss-Legendre nodes of panels that are equal, and geometric near t = 0.
 """

@@ -19,7 +19,7 @@ from theory.scenarios.network import attributes as attributes
 def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order."""
     solved = zip(cells, solve_cells(cells, scenario.t), strict=True)
-    return (_described(cell, units) | {"share": cell.share(scenario.t)} for cell, units in solved)
+    return (_described(cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solved)
 
 
 def _described(cell: NetworkTaskCell, units: Units) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ SOURCE = "order-parameter equations, N -> infinity"
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order."""
     solved = zip(cells, solve_cells(cells, scenario.t), strict=True)
-    return (_described(student) | {"share": cell.share(scenario.t)} for cell, student in solved)
+    return (_described(student) | {"task_share": cell.share(scenario.t)} for cell, student in solved)
 
 
 def _described(student: Student) -> dict[str, np.ndarray]:

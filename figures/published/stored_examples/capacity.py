@@ -44,7 +44,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         points(fraction, cell.alpha, cell.converged.astype(float), index)
         _cover(fraction, int(N), cell.alpha, index)
     stability.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel=r"largest stability $\kappa$ (median)")
-    fraction.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel="fraction of storable sets")
+    fraction.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel="fraction of separable sets")
     letters(stability, fraction)
     keys = [key for ax in (stability, fraction) for key in ax.get_legend_handles_labels()[0]]
     return finish(figure, simulation, [*keys, *marks], columns=3)
