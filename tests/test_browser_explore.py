@@ -460,16 +460,16 @@ def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_is_chosen(browser):
             errors = shown(page, "ε_g", lambda it: it["points"])
             assert errors["labels"] == ["task = 1", "task = 2"]
             assert np.abs(deviations(errors)).max() < 0.02
-            shares = shown(page, "task_share", lambda it: it["theory"])
+            shares = shown(page, "share of examples", lambda it: it["theory"])
             assert shares["x"][0][-1] == errors["x"][0][-1] == 100
             above, below = (page.locator("canvas.bk-layer").nth(at).bounding_box() for at in (0, -1))
             assert below["y"] > above["y"] + 0.5 * above["height"]
             assert below["y"] + below["height"] <= 851
             press(page, "ArrowLeft", -1)
-            moved = shown(page, "task_share", lambda it, was=shares["theory"]: it["theory"] != was)
+            moved = shown(page, "share of examples", lambda it, was=shares["theory"]: it["theory"] != was)
             assert np.array(moved["theory"][0]).sum() < np.array(shares["theory"][0]).sum()
             choose(page, "protocol", "interleaved")
-            found = shown(page, "task_share", lambda it: it["theory"] and set(it["theory"][0]) == {0.5})
+            found = shown(page, "share of examples", lambda it: it["theory"] and set(it["theory"][0]) == {0.5})
             assert set(found["theory"][1]) == {0.5}
             shown(page, "ε_g", lambda it: it["points"])
 

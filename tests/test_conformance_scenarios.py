@@ -18,7 +18,7 @@ import simulate
 import theory
 from figures import series
 from figures.explorer import settings
-from figures.report.html import report
+from figures.report.html import report, worded
 from simulate.execution.to_store import run_into
 from statmech import Results, ScenarioError
 from statmech.results import chunks, store
@@ -126,7 +126,7 @@ def test_results_show_themselves_and_are_reported(scenario, tmp_path):
     charted = [variable for variable in series.with_values(results).values() if variable.role != "diagnostic"]
     assert charted
     for variable in charted:
-        assert variable.long_name in page
+        assert worded(variable.long_name) in page
 
 
 def refusal_of(scenario, key, given):

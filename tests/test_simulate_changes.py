@@ -389,7 +389,7 @@ REFUSED = [
     ({"schedule": [{"t0": 1}, {"t0": -2}]}, r"schedule\[1\]: must be greater than 0, not -2"),
     ({"schedule": {"t0": "late"}}, 'schedule: must be a number, not "late"'),
     ({"schedule": {"t0": float("nan")}}, "schedule: input should be a finite number, not NaN"),
-    ({"schedule": {"t1": 5}}, r"a schedule is \{t0: time\}, for a learning rate of eta / \(1 \+ t/t0\)"),
+    ({"schedule": {"t1": 5}}, r"must be written schedule: \{t0: 5\}, for a learning rate of eta / \(1 \+ t/t0\), not"),
 ]
 
 

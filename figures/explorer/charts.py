@@ -81,9 +81,9 @@ class Charts:
         self.runs = pmui.Switch(label="single runs", value=False, margin=(4, 8))
         self.hold = pmui.Button(label="Hold to compare", variant="outlined", size="small", margin=(2, 4))
         self.release = pmui.Button(label="Release", variant="text", size="small", margin=(2, 4), visible=False)
-        even = ["sub, sup { line-height: 0 }"]  # lines are equally far apart
+        even = ["sub, sup { line-height: 0 }"]  # lines are equally spaced
         self.legend = pn.pane.HTML("", styles={"flex": "1 1 160px", "min-width": "0"}, stylesheets=even, margin=(2, 8))
-        # Panel's own layout: Material UI's measures charts before they are laid out (panel-material-ui issue 548)
+        # the layout of Panel: Material UI's measures charts before they are laid out (panel-material-ui issue 548)
         size: dict[str, Any] = (
             {"sizing_mode": "stretch_width", "height": height} if height else {"sizing_mode": "stretch_both"}
         )

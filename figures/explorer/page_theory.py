@@ -50,7 +50,7 @@ def both(scenario: AbstractScenario, along: str) -> tuple[xr.Dataset | None, xr.
 
 
 def is_to_be_searched(scenario: AbstractScenario) -> bool:
-    """True if a scenario wants an optimum that has not been found yet: a search takes a minute or more."""
+    """True if a scenario wants an optimum that is unknown: a search takes a minute or more."""
     if "control" not in scenario.theory_only:
         return False
     from theory.control.best_controls import are_known  # here: it needs JAX

@@ -13,7 +13,7 @@ from bokeh.plotting import figure as bokeh_figure
 from figures import series
 from figures.interactive import log_ticks
 from figures.interactive.curved import curved
-from figures.interactive.end_labels import apart, in_lines
+from figures.interactive.end_labels import in_lines, spread
 from figures.interactive.limits import Limits, hull, is_one_of_many, within
 from figures.interactive.look import LIGHT, Look
 from figures.labels import plain
@@ -253,7 +253,7 @@ class Chart:
         heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in found]
         texts = [in_lines(curves[index].label) for index, _, _ in found]
         room = 1.15 * LABEL * self.size * max((text.count("\n") + 1 for text in texts), default=1)
-        for (index, x, y), text, low, high in zip(found, texts, heights, apart(heights, room, self.high), strict=True):
+        for (index, x, y), text, low, high in zip(found, texts, heights, spread(heights, room, self.high), strict=True):
             row = (x, self.limits.clipped(y), text, self.drawn.words(self.look(index)[0]), high - low)
             for name, value in zip(ENDS, row, strict=True):
                 data[name].append(value)

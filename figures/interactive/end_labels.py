@@ -23,12 +23,12 @@ def in_lines(label: str) -> str:
     return "\n".join(textwrap.wrap(whole, LETTERS, max_lines=ROWS, placeholder=" …"))
 
 
-def apart(places: Sequence[float], room: float, height: float) -> list[float]:
+def spread(places: Sequence[float], room: float, height: float) -> list[float]:
     """Return places in the same order with at least this room between them, around those given.
 
-    They lie between 0 and the height, as far as there is room.
+    They lie between 0 and the height, as far as the room allows.
 
-    >>> apart([10.0, 12.0, 50.0], 10.0, 60.0), apart([1.0, 2.0, 59.0], 10.0, 60.0)
+    >>> spread([10.0, 12.0, 50.0], 10.0, 60.0), spread([1.0, 2.0, 59.0], 10.0, 60.0)
     ([6.0, 16.0, 50.0], [5.0, 15.0, 55.0])
     """
     order = sorted(range(len(places)), key=lambda index: places[index])

@@ -147,10 +147,8 @@ def _labels(results: Results, axis: str) -> list[str]:
     label = mathtext_label(results.scenario)
 
     def shown(name: str, value: Any) -> str:
-        if not isinstance(value, str):
-            return plain(label(name, value))
-        key = symbol(results.scenario, name)
-        return f"{plain(key)} = {value}" if key.startswith("$") else label(name, value)
+        named = isinstance(value, str) and not symbol(results.scenario, name).startswith("$")
+        return label(name, value) if named else plain(label(name, value))
 
     return series.labels(results.either, axis, shown)
 

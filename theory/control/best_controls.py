@@ -113,7 +113,7 @@ def are_known(cells: Sequence[Any], last: float) -> bool:
 
 
 def _key(cell: Any, last: float) -> Any:
-    """What the best controls of a cell depend on."""
+    """All that the best controls of a cell depend on."""
     return type(cell), replace(cell, N=10**6, index=()).words(), last
 
 
