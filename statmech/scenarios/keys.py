@@ -106,6 +106,7 @@ def key_of(name: str, schema: dict[str, Any]) -> Key:
     """The description of a field, from its JSON Schema."""
     one = next(iter(schema.get("anyOf", [schema])))
     one = one["items"] if one.get("type") == "array" else one
+    one = next(iter(one["properties"].values())) if len(one.get("properties", ())) == 1 else one  # such as {t0: 5}
     one = next(iter(one.get("anyOf", [one])))  # of a number or a word
     stated = ((name, word) for name, bound in BOUNDS.items() for word in (bound.schema, bound.pydantic))
     bounds = {name: one[word] for name, word in stated if word in one}
