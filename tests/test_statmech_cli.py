@@ -295,7 +295,7 @@ def test_an_event_is_a_sentence_that_names_the_parameters(event, message):
 def test_every_shipped_config_is_listed_with_a_line(capsys):
     lines = answer(capsys, "configs").stdout.splitlines()
     assert [line.split()[0] for line in lines] == shipped()
-    assert all(line.endswith(description(line.split()[0])) for line in lines)
+    assert all(line.endswith(description(line.split()[0])) and line[-1] in ".?" for line in lines)
 
 
 def test_run_without_a_config_lists_the_shipped_ones(capsys):
