@@ -39,7 +39,6 @@ def traced_again(monkeypatch):
         program.clear_cache()
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "K", "rule"),
@@ -79,7 +78,6 @@ def test_each_schedule_agrees_with_theory_at_finite_n_and_with_no_other(annealin
     assert all(deviation(other) > 30 for other in SCHEDULES if other != annealing)
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["rademacher", "sphere"])
 def test_other_inputs_agree_with_theory(inputs):
@@ -318,7 +316,6 @@ def test_a_sweep_grows_and_is_sharded_along_what_changes(engine, path):
     assert_same_bits(path, large)
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 def test_values_of_drift_decay_and_schedule_are_data(engine):
@@ -389,7 +386,7 @@ REFUSED = [
     ({"schedule": [{"t0": 1}, {"t0": -2}]}, r"schedule\[1\]: must be greater than 0, not -2"),
     ({"schedule": {"t0": "late"}}, 'schedule: must be a number, not "late"'),
     ({"schedule": {"t0": float("nan")}}, "schedule: input should be a finite number, not NaN"),
-    ({"schedule": {"t1": 5}}, r"must be written schedule: \{t0: 5\}, for a learning rate of eta / \(1 \+ t/t0\), not"),
+    ({"schedule": {"t1": 5}}, r"must be written schedule: \{t0: 5\}, for a learning rate of eta / \(1 \+ t/t0\)"),
 ]
 
 
