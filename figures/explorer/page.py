@@ -122,6 +122,7 @@ class Page:
             busy_indicator=None,
             sx=UNTITLED,
         )
+        self.whole.get_root = partial(_with_own_look, self.whole.get_root)
         self.charts.dark = self.whole.dark_theme
         self.watched = [self.whole.param.watch(lambda event: self.charts.darken(event.new), "dark_theme")]
         with edit_readonly(self.whole):  # else Panel walks through all models of the page twice a step: 20 ms
@@ -443,3 +444,11 @@ def _query() -> list[tuple[str, str]]:
     """Return the query of the address that the page was opened with."""
     arguments = pn.state.session_args or {}
     return [(name, value.decode(errors="replace")) for name, values in arguments.items() for value in values]
+
+
+def _with_own_look(get_root: Callable[..., Any], *args: Any, **given: Any) -> Any:
+    """Return the root of a page whose theme leaves these models of charts as they are."""
+    root = get_root(*args, **given)
+    # without an event, whose callback would keep a page that is closed before it is shown
+    root.data._property_values["_custom_theme"] = ["Axis", "Grid", "Figure"]
+    return root

@@ -16,7 +16,6 @@ from typing import Any
 import panel as pn
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
-from bokeh.themes import Theme
 from bokeh.util.token import check_token_signature, get_session_id
 from panel.io import document as panel_document
 from panel.io.application import build_applications
@@ -36,7 +35,6 @@ GONE = 10  # seconds after which a disconnected page is discarded: it may reconn
 SWEEP = 2  # seconds between checks for pages to discard
 WEEK = 7 * 24 * 3600  # seconds during which a page may reconnect, while its session exists
 BODY = 2**16  # bytes that the body of a request may have; valid requests have none
-OWN_LOOK = Theme(json={"attrs": {"Axis": {}, "Grid": {}, "Figure": {}}})  # which charts have, on each page
 STOPPED = "statmech explore: stopped"
 FULL = "{} pages are open already. Close one and reload this page after {} seconds."
 
@@ -207,8 +205,6 @@ def _view(page: Any) -> Any:
         IOLoop.current().add_callback(page.close)
 
     pn.state.on_session_destroyed(close)
-    if pn.state.curdoc is not None:
-        pn.state.curdoc.theme = OWN_LOOK
     return page.view()
 
 
