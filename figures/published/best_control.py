@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from figures.style import look_of
 from statmech.errors import ConfigError
 
 MOST = 3  # panels beside each other
+SYMBOLS = {"eta": r"$\eta$", "task_share": "fraction of task 1"}  # of controls
 
 
 def draw(
@@ -23,7 +23,6 @@ def draw(
     simulation: xr.Dataset,
     theory: xr.Dataset,
     axis: str,
-    symbols: Mapping[str, str],
     *,
     log: str = "",
     further: Any = (),
@@ -38,8 +37,6 @@ def draw(
         Results along t and an axis on which some values may be optima.
     axis
         That axis.
-    symbols
-        Of controls, by their names.
     log
         Which axes are logarithmic; that of a control is so if "x" is.
     further
@@ -58,7 +55,7 @@ def draw(
     lines = results.lines if results.lines is not None else theory
     for ax, control in zip(axes.flat[tasks:], controls, strict=True):
         shown = _controls(ax, lines.sel(controlled=control), axis)
-        ax.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=symbols[control])
+        ax.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=SYMBOLS[control])
         logarithmic(ax, log if "x" in log else "")
         if len(shown) == 1:
             best = theory.best_constant.sel(controlled=control).isel({axis: shown[0]})

@@ -19,9 +19,7 @@ NAME = "best_controls"  # of the attribute
 
 
 def written(scenario: AbstractScenario) -> dict[str, str]:
-    """The attribute that holds the best controls of a solved scenario's cells; none if it wants none."""
-    if "control" not in scenario.theory_only:
-        return {}
+    """The attribute that holds the best controls of a solved scenario's cells."""
     found = best_controls.with_best([*scenario.cells()], scenario.recorded["t"][-1])
     return {NAME: json.dumps([best and _plain(best) for _, best in found])}
 

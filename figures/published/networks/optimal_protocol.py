@@ -20,5 +20,4 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error on each task, the learning rate and the fraction of the first."""
-    symbols = {"eta": r"$\eta$", "task_share": "fraction of task 1"}
-    return best_control.draw("optimal_protocol", simulation, theory, "eta", symbols, log="y")
+    return best_control.draw("optimal_protocol", simulation, theory, "eta", log="y")

@@ -18,4 +18,4 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error on each task, and the best fraction of the first."""
-    return best_control.draw("replay", simulation, theory, "protocol", {"task_share": "fraction of task 1"}, log="y")
+    return best_control.draw("replay", simulation, theory, "protocol", log="y")
