@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ import theory
 from figures.series import mean_and_error
 from simulate.minimisers.problem import Minimum
 from simulate.scenarios import risk
-from statmech import Risk, Scenario, StoredExamples, compare
+from statmech import Network, Risk, Scenario, StoredExamples, compare, run
 from statmech.results import comparison, multiplicity
+from statmech.results.tables import comparison_tables
 
 pytestmark = pytest.mark.quick
 
@@ -187,3 +189,19 @@ def test_values_that_theory_rounds_are_not_judged_by_a_spread_far_below_its_roun
     for error, judged in ((2e-9, False), (1e-6, True)):
         solution["eps_g"] = 0 * solution.eps_g + error
         assert (np.max(np.abs(comparison.distances(simulation, solution).eps_g)).item() > 5) is judged
+
+
+def notes_of(results):
+    """The notes below the table of a comparison."""
+    return [note for table in comparison_tables(results) for note in table.notes]
+
+
+@pytest.mark.slow
+def test_a_table_says_of_a_network_at_its_best_rate_that_it_does_not_leave_the_plateau():
+    start = {"Q": 0.25, "R": {"diagonal": 0.01}}
+    held = run(Network(network="erf", N=50, seeds=2, t=[1, 2], start=start, eta={"optimal": {"segments": 1}}))
+    sentence = "At its best learning rate the network does not leave the plateau before the last time."
+    assert sentence in notes_of(held)
+    ones = np.eye(2)[None].repeat(2, 0)
+    left = held.theory.assign(R=held.theory.R.copy(data=ones), Q=held.theory.Q.copy(data=ones))
+    assert sentence not in notes_of(replace(held, theory=left))

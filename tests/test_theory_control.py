@@ -230,3 +230,22 @@ def test_a_stored_optimum_is_drawn_without_another_search(monkeypatch):
     np.testing.assert_allclose(line.sel(t=[1.0, 5.0]).eps_g, solution.eps_g, rtol=1e-9)
     with pytest.raises(pytest.fail.Exception, match="a search"):
         with_best([student(eta="optimal", flip=0.1)], 5.0)
+
+
+@pytest.mark.slow
+def test_a_fraction_of_a_task_stays_below_its_bound():
+    bounded = perceptron(protocol={"optimal": {"segments": 2, "at_most": 0.2}})
+    [(_, best)] = with_best([bounded], 4.0)
+    after = best.controls["task_share"].at(np.array([2.5, 3.5]))
+    assert np.max(after) == pytest.approx(0.2)  # without a bound the optimum lies at larger fractions
+    assert best.constants["task_share"] <= 0.2
+
+
+@pytest.mark.slow
+def test_a_network_minimises_the_error_with_the_weights_of_its_tasks():
+    """With weights of 3 and 1 the first task alone should be presented after the switch."""
+    [(cell, best)] = with_best([tasks(protocol={"optimal": {"segments": 1, "objective": {"last": [3, 1]}}})], 4.0)
+    errors = errors_of([cell], np.array([4.0]))[0][0]
+    assert best.objective == pytest.approx(errors @ [0.75, 0.25], rel=1e-9)
+    assert best.objective != pytest.approx(errors @ [0.25, 0.75], rel=1e-2)
+    assert best.constants["task_share"] == pytest.approx(1, abs=1e-5)  # 0.6 is best for equal weights

@@ -6,6 +6,7 @@ The mean is a sum over Gauss-Legendre nodes of panels that are equal, and geomet
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from statmech.errors import DivergedError, SolverError
 from statmech.numerics.gaussian import legendre
 from statmech.optima import LAST, Objective
 from statmech.order_parameters import angle_from_versine
+from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from statmech.scenarios.online import OnlineCell
 from statmech.scenarios.online_tasks import OnlineTaskCell
@@ -46,15 +48,34 @@ def _objectives(cells: Sequence[Any], last: float, objective: Objective) -> np.n
 
 def errors_of(cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
     """The generalization errors (T, tasks) of cells of one kind, integrated side by side where they can be."""
-    if isinstance(cells[0], OnlineTaskCell):
-        return [angle_from_versine(student.y) / np.pi for student in online_tasks.solve_cells(cells, times)]
-    if isinstance(cells[0], OnlineCell):
-        return [angle_from_versine(of.y[:, :1]) / np.pi for of in trajectories.solve_cells(list(cells), times)]
-    if isinstance(cells[0], NetworkTaskCell):
-        units = network_tasks.solve_cells(cells, times)
-        return [network_tasks.errors_of(cell, own) for cell, own in zip(cells, units, strict=True)]
+    return _errors(cells[0], cells, times)
+
+
+@singledispatch
+def _errors(first: Any, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
+    raise TypeError(f"{first!r} has no error that a control could lower")
+
+
+@_errors.register
+def _of_students(_: OnlineCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
+    return [angle_from_versine(of.y[:, :1]) / np.pi for of in trajectories.solve_cells(list(cells), times)]
+
+
+@_errors.register
+def _of_students_of_tasks(_: OnlineTaskCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
+    return [angle_from_versine(student.y) / np.pi for student in online_tasks.solve_cells(cells, times)]
+
+
+@_errors.register
+def _of_networks(_: NetworkCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
     solved = equations.solve_cells(cells, times)
     return [equations.error_of(cell, own)[:, None] for cell, own in zip(cells, solved, strict=True)]
+
+
+@_errors.register
+def _of_networks_of_tasks(_: NetworkTaskCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
+    units = network_tasks.solve_cells(cells, times)
+    return [network_tasks.errors_of(cell, own) for cell, own in zip(cells, units, strict=True)]
 
 
 def _nodes(last: float) -> tuple[np.ndarray, np.ndarray]:
