@@ -9,6 +9,7 @@ from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.runtime import garbage
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.controlled_keys import searches
 from statmech.scenarios.inputs_key import few_directions
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Data
         cells = list(scenario.cells())
     check(simulator)
     dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", **attrs(simulator))
-    arrays, units = arrays_of(dataset), list(simulator.units(cells, range(scenario.seeds)))
+    arrays, units = arrays_of(dataset), list(simulator.units(simulator.ready(cells), range(scenario.seeds)))
     for _, results in tracked(run_units(simulator, units), len(units), progress):
         if isinstance(results, Exception):
             raise results
@@ -66,4 +67,4 @@ def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Data
 
 def remarks(scenario: AbstractScenario) -> list[str]:
     """Sentences that a user should read before a scenario is simulated."""
-    return [*simulator_of(scenario).remarks(), *few_directions(scenario)]
+    return [*simulator_of(scenario).remarks(), *few_directions(scenario), *searches(scenario)]

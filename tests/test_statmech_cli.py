@@ -338,6 +338,14 @@ def test_a_dry_run_counts_and_writes_nothing(in_scratch, capsys):
     assert list(in_scratch.iterdir()) == []
 
 
+def test_a_dry_run_searches_no_optimum_and_says_how_many_there_are(in_scratch, capsys, monkeypatch):
+    from theory.control import best_controls
+
+    monkeypatch.setattr(best_controls, "_found", lambda *_: pytest.fail("a search"))
+    done = answer(capsys, "run", "optimal_rate", "--dry-run", "N=[100, 200]")
+    assert "parameter combinations have keys at the optimum: each is searched before" in done.stderr
+
+
 def test_info_and_schema_and_figures_answer(capsys):
     assert "ensemble" in answer(capsys, "info").stdout
     for kind in json.loads(answer(capsys, "schema").stdout)["anyOf"]:

@@ -57,6 +57,10 @@ class Simulator(ABC):
     def run(self, unit: Any) -> list[UnitResult]:
         """The results of one unit."""
 
+    def ready(self, cells: Sequence[Any]) -> Sequence[Any]:
+        """The cells with everything that their units need, which may take long to compute."""
+        return cells
+
     def check(self) -> None:
         """Refuse what this machine cannot simulate, before anything runs; raises `ScenarioError`."""
         return

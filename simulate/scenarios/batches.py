@@ -120,12 +120,16 @@ class Batches(units.Simulator, Generic[C]):
         names = ("decay",) if self.engine(cell) is vectors else self.slow
         return [name for name in names if 0 < getattr(cell, name) < SLOWEST * cell.N]
 
+    def ready(self, cells: Sequence[Any]) -> Sequence[Any]:
+        """The cells with their best controls, where keys are wanted at their optimum."""
+        if "control" not in self.scenario.theory_only:
+            return cells
+        from theory.control.best_controls import with_best  # here: few runs search an optimum
+
+        return [cell for cell, _ in with_best(cells, self.scenario.t[-1])]
+
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[Unit[C]]:
         """The cells, alone or many together, their seeds in batches, or in parts of batches."""
-        if "control" in self.scenario.theory_only:
-            from theory.control.best_controls import with_best  # here: few runs search an optimum
-
-            cells = [cell for cell, _ in with_best(cells, self.scenario.t[-1])]
         for some, width, beside in self._together(cells):
             size = self.engine(some[0]).batch(self.students(some[0]))
             for first in range(seeds.start, seeds.stop, width):

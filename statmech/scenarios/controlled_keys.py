@@ -141,3 +141,13 @@ def wishes_of(scenario: Any) -> dict[str, list[Optimal]]:
 def recorded_of_optimum(wishes: Mapping[str, Any]) -> dict[str, Any]:
     """The coordinates of the variables `BEST` of these keys; none without any."""
     return {"controlled": np.array([*wishes]), "search": np.arange(1, SEARCHES + 1)} if wishes else {}
+
+
+def searches(scenario: Any) -> Iterator[str]:
+    """Yield how many best controls are searched before a scenario is simulated, if there are any."""
+    if not getattr(scenario, "wishes", None):
+        return
+    number = sum(bool(cell.wishes) for cell in scenario.cells())
+    if number:
+        which = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
+        yield f"{which} at the optimum: each is searched before it is simulated, in seconds or minutes"
