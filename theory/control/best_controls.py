@@ -7,6 +7,7 @@ gradient (`theory.control.optimum`). Simulation and theory take the same control
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
 from threading import Lock
@@ -17,6 +18,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from statmech.controls import Control, Segments
 from statmech.optima import LAST, Objective, Optimal
+from statmech.runtime.system import cores
 from statmech.scenarios.controlled_keys import SEARCHES, SHARE
 from statmech.scenarios.online import OnlineCell
 from theory.control.best_rates import best_rates, length_power
@@ -34,7 +36,7 @@ STEPS = 40  # of the integrator on each of these
 LARGEST = 100.0  # learning rate at t = 0 of a student that starts at R = 0, where its scale is free
 CLOSE = 1e-9  # of the last time, or of an error: what lies closer is equal
 
-_known: dict[Any, Best] = {}
+_known: dict[Any, Future[Best]] = {}  # found, or being searched
 _lock = Lock()
 
 
@@ -91,13 +93,16 @@ class Range(NamedTuple):
 
 def with_best(cells: Sequence[C], last: float) -> list[tuple[C, Best | None]]:
     """Each cell with its best controls up to the last time, and what is known of them; others as they are."""
-    return [_with_best(cell, last) for cell in cells]
+    with ThreadPoolExecutor(cores()) as pool:  # the equations run outside Python
+        return list(pool.map(lambda cell: _with_best(cell, last), cells))
 
 
 def remember(cell: Any, last: float, best: Best) -> None:
     """Take these for the best controls of a cell, unless others are known."""
+    known = Future[Best]()
+    known.set_result(best)
     with _lock:
-        _known.setdefault(_key(cell, last), best)
+        _known.setdefault(_key(cell, last), known)
 
 
 def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
@@ -109,7 +114,8 @@ def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
 
 def are_known(cells: Sequence[Any], last: float) -> bool:
     """True if this process has found the best controls of all cells that have wishes."""
-    return all(_key(cell, last) in _known for cell in cells if cell.wishes)
+    known = [_known.get(_key(cell, last)) for cell in cells if cell.wishes]
+    return all(of is not None and of.done() for of in known)
 
 
 def _key(cell: Any, last: float) -> Any:
@@ -119,11 +125,16 @@ def _key(cell: Any, last: float) -> Any:
 
 def _remembered(cell: Any, last: float) -> Best:
     """The best controls, found once in a process: simulation, theory and its lines share them, whatever their N."""
-    key = _key(cell, last)
+    key, own = _key(cell, last), Future[Best]()
     with _lock:
-        if key not in _known:
-            _known[key] = _found(cell, last)
-        return _known[key]
+        known = _known.setdefault(key, own)
+    if known is own:
+        try:
+            own.set_result(_found(cell, last))
+        except BaseException as error:
+            del _known[key]
+            own.set_exception(error)
+    return known.result()
 
 
 def _found(cell: Any, last: float) -> Best:
