@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import timing
 
+from simulate.kernels.mistakes import mistakes
 from simulate.kernels.partial_sums import Attentive, Walks, lessons, walks
-from simulate.learners.perceptron import mistakes
 from statmech.boundaries import looks, threshold
 
 R = 0.95

@@ -50,8 +50,8 @@ def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Data
     >>> bool((sim.kappa[0] <= sim.kappa[1]).all())
     True
     """
-    use_cache()
     simulator = simulator_of(scenario)
+    use_cache()
     with garbage.put_off():
         cells = list(scenario.cells())
     check(simulator)

@@ -29,6 +29,7 @@ from simulate.estimators import adatron_blocks, minover_blocks
 from simulate.estimators.concept import LATEX, RELATIONS
 from simulate.estimators.margin_updates import passive_aggressive
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
+from simulate.kernels.mistakes import mistakes as walk
 from simulate.kernels.partial_sums import Attentive, lessons, walks
 from simulate.learners import (
     AdaTron,
@@ -43,7 +44,6 @@ from simulate.learners import (
 )
 from simulate.learners.convergence import broken, course
 from simulate.learners.interface import LearnerTask
-from simulate.learners.perceptron import mistakes as walk
 from statmech import learners
 from statmech.boundaries import threshold
 from theory import mistake_bound

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import chain
@@ -95,8 +94,7 @@ def _filled(
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     solver, cells = solver_of(scenario), [cell for group in groups for cell in group]
-    if sys.modules.get("jax"):  # the solver has imported what it compiles with, if it does
-        use_cache()
+    use_cache()
     further = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
     known = {"source": solver.SOURCE, "code": scenario.code_digests(), **further}
     dataset = blank(scenario, seeds=None, title="statmech theory", **known)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from simulate.estimators.linear import LinearClassifier, LinearStudent, check_size, labelled
 from simulate.estimators.one_against_rest import check_whole, summed
-from simulate.learners.perceptron import mistakes
+from simulate.kernels.mistakes import mistakes
 
 ORDERS = ("constant", "once", "every")
 OUTPUTS = ("last", "averaged", "voted")

@@ -72,7 +72,6 @@ def simulate_chunk(
 
     Raises `StoreError` if the store has been replaced meanwhile.
     """
-    use_cache()
     store = SweepStore(path)
     scenario, chunk = scenario_from(store.config), store.chunks()[number]
     # this host may have other files of the same names
@@ -113,6 +112,7 @@ def simulate_chunks(
         Parameter combinations to simulate; all by default.
     """
     simulator = simulator_of(scenario)
+    use_cache()
     inside: dict[tuple[int, ...], list[Any]] = {store.chunk_index(chunk.corner): [] for chunk in todo}
     with garbage.put_off():
         for cell in scenario.cells() if cells is None else cells:

@@ -100,8 +100,8 @@ def run_into(
     ...     run_into(Path(folder) / "simulation.zarr", Scenario(rule="hebb", N=20, t=[1], seeds=4))
     Outcome(done=4, failed=0, missing=0)
     """
-    use_cache()
     simulator = simulator_of(scenario)
+    use_cache()
     check(simulator)
     workers = affordable(simulator, workers, memory)
     with claimed(path, shard) as claim:

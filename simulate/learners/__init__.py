@@ -12,6 +12,7 @@ from typing import Any
 from simulate.learners.examples import Batch
 from simulate.learners.interface import LearnerTask, Learnt
 from statmech.runtime.forks import check_fork
+from statmech.runtime.jax_cache import cache_programs
 
 
 def learn(batch: Batch, task: LearnerTask) -> Learnt:
@@ -32,6 +33,7 @@ def learn(batch: Batch, task: LearnerTask) -> Learnt:
     """
     check_fork()
     learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
+    cache_programs()  # the file may be the first that imports JAX
     learnt: Learnt = learner(batch, task)
     return learnt
 

@@ -7,23 +7,13 @@ from w = 0, until all are right at the end of an epoch. Updates are counted as e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from simulate.kernels.mistakes import wrong
 from simulate.learners.cyclic import CyclicStudent, learn_in_turn
 from simulate.learners.examples import Batch
 from simulate.learners.interface import LearnerTask, Learnt
-
-DENSE = 2**22  # entries of sparse rows that are converted to dense at a time
-
-
-def wrong(field: Any) -> Any:
-    """True for a misclassified or undecided example (else w = 0 would never learn), in NumPy or JAX."""
-    return field <= 0
 
 
 def move(field: jax.Array, strength: jax.Array, own: jax.Array, parameter: jax.Array) -> jax.Array:
@@ -38,30 +28,3 @@ def done(state: CyclicStudent, real: jax.Array) -> jax.Array:
 
 def learn(batch: Batch, task: LearnerTask) -> Learnt:
     return learn_in_turn(batch, task, 0.0, move, done, "no-errors")
-
-
-def mistakes(w: np.ndarray, z: Any, block: int = 64) -> Iterator[tuple[int, np.ndarray]]:
-    """One pass over the examples times their labels z (P, N), dense or sparse rows: each mistake and the w after it.
-
-    The same learner in weight space, for many examples of few features: blocks of examples are evaluated together up to
-    their first mistake. `w` is the student before the pass, and is not changed.
-
-    >>> [int(index) for index, _ in mistakes(np.zeros(1), np.array([[1.0], [2.0], [-1.0], [0.5]]))]
-    [0, 2, 3]
-    """
-    if not isinstance(z, np.ndarray):
-        chunk = max(1, DENSE // z.shape[1])
-        for start in range(0, z.shape[0], chunk):
-            for index, w in mistakes(w, z[start : start + chunk].toarray(), block):  # noqa: B020
-                yield start + index, w
-        return
-    index = 0
-    while index < len(z):
-        errors = np.flatnonzero(wrong(z[index : index + block] @ w))
-        if not errors.size:
-            index, block = index + block, min(2 * block, 8192)
-            continue
-        index += int(errors[0])
-        w = w + z[index]
-        yield index, w
-        index, block = index + 1, max(block // 2, 16)

@@ -9,6 +9,7 @@ write is not used.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from statmech.runtime import own_code, system
@@ -39,9 +40,16 @@ def make(path: Path) -> None:
 
 def use_cache() -> None:
     """Let JAX cache the programs it compiles from now on, and notice functions of ours that were replaced."""
+    own_code.notice()
+    cache_programs()
+
+
+def cache_programs() -> None:
+    """Let JAX cache the programs it compiles from now on: nothing is compiled where nothing has imported it."""
+    if "jax" not in sys.modules:
+        return
     import jax
 
-    own_code.notice()
     path = folder()
     if path is None or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
