@@ -32,7 +32,7 @@ import timing
 IMPORTS = ("-c", "import jax, xarray, zarr, matplotlib.pyplot")
 SMALL = ("ensemble", "rule=perceptron", "K=3", "t=5", "seeds=8")
 TINY = ("minover", "learner=hebb", "N=20", "alpha=1", "seeds=2")  # compiles nothing
-KINDS = {  # a small run of every kind of scenario, by the key that names what learns
+KINDS = {  # a small run of every kind of scenario that needs no table of data, by the key that names what learns
     "rule": SMALL,
     "learner": ("minover", "alpha=1,2", "epochs=20", "seeds=4"),
     "boundary": ("stopping", "seeds=2"),
@@ -42,6 +42,9 @@ KINDS = {  # a small run of every kind of scenario, by the key that names what l
     "network": ("plateau", "N=1000", "t=1,5", "seeds=2"),
     "loss": ("bayes_gap", "N=100", "alpha=1,2", "seeds=2"),
     "descent": ("early_stopping", "N=400", "epochs=1,10,40", "seeds=2"),
+    "clusters": ("clusters", "N=100", "alpha=1,2", "seeds=2"),
+    "rule and clusters": ("clusters_online", "N=200", "t=1,2", "seeds=2"),
+    "network and tasks": ("forgetting", "N=1000", "t=1,55", "seeds=2"),
     "prior": ("binary_perceptron", "N=200", "alpha=1,2", "seeds=2"),
 }
 STAGES = ("simulate", "theory", "compare", "figure")
