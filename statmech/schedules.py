@@ -48,11 +48,13 @@ SCHEDULES: dict[str, type[Any]] = {
 
 class Changes(NamedTuple):
     """The teacher's drift, the weights' decay, the schedule of the learning rate; the probabilities of tasks
-    (`statmech.protocols.Pieces`) if there are several, and the noise (`statmech.controls.Polynomials`) if it changes:
-    the flip rate of perceptrons, the standard deviation of networks. JAX traces their numbers."""
+    (`statmech.protocols.Pieces`) if there are several, and the noise and the dropout of networks
+    (`statmech.controls.Polynomials`) if they change. Noise is the flip rate of perceptrons, the standard deviation of
+    networks. JAX traces their numbers."""
 
     drift: Array
     decay: Array
     schedule: Any
     tasks: Any = None
     noise: Any = None
+    dropout: Any = None

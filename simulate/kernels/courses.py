@@ -20,6 +20,7 @@ class Course(NamedTuple):
     before: Array  # and that the block's steps before it have lost
     shares: Array | None = None  # the tasks' probabilities (..., M, tasks), if there are several
     noise: Array | None = None  # the flip rate, or the noise's standard deviation, if it changes
+    dropout: Array | None = None  # the probability that a unit is silent, if it changes
 
     @property
     def lost(self) -> Array:
@@ -45,11 +46,11 @@ def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Arra
     """
     t, along = (first + jnp.arange(active.size).reshape(active.shape)) / N, active.ndim - 1
     shares = changes.tasks and changes.tasks.at(t)
-    noise = changes.noise and changes.noise.at(t).astype(dtype)
+    noise, dropout = (of and of.at(t).astype(dtype) for of in (changes.noise, changes.dropout))
     t, active = (part.reshape(*part.shape, *[1] * jnp.ndim(changes.drift)) for part in (t, active))
     drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
     fading = jnp.cumsum(jnp.log1p(-decay), axis=along)  # -inf if all weights are lost, w = N
     before = -jnp.expm1(jax.lax.slice_in_dim(fading, 0, -1, axis=along))
     before = jnp.concatenate([jnp.zeros_like(jax.lax.slice_in_dim(decay, 0, 1, axis=along)), before], axis=along)
     rate, drift, decay, before = (part.astype(dtype) for part in (changes.schedule.rate(eta, t), drift, decay, before))
-    return Course(rate, drift, decay, before, shares, noise)
+    return Course(rate, drift, decay, before, shares, noise, dropout)

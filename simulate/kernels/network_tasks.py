@@ -9,7 +9,7 @@ Heads are carried one after the other along the axis of units.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -17,7 +17,7 @@ from simulate.kernels import networks
 from simulate.kernels.courses import Course
 from simulate.kernels.drawn_tasks import chosen, drawn_tasks, for_engine
 from simulate.kernels.learner import Task, stacked
-from simulate.kernels.networks import Networks
+from simulate.kernels.networks import Networks, Noise, parts_of
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.scenarios.network_tasks import NetworkTaskCell
@@ -28,11 +28,15 @@ from statmech.schedules import Changes
 class TaskNetworks(Networks):
     """A network that learns several tasks; `w` (tasks, M) are the output weights of the teacher units in each."""
 
-    uniforms: ClassVar[int] = 1
+    @property
+    def uniforms(self) -> int:
+        """One that draws the task, and one for each unit that may be silent."""
+        return 1 + self.masked
 
-    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
-        """Return the noise on the teacher's output, and the uniforms that draw tasks."""
-        return super().noise(normals, uniforms, dtype), uniforms
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> tuple[Noise, Array]:
+        """Return the noise on the teacher's output and of silent units, and the uniforms that draw tasks."""
+        of_task, *of_units = parts_of(uniforms, self.uniforms)
+        return self.noise_of(normals, tuple(of_units), dtype), of_task
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Any], now: Course | None

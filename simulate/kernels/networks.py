@@ -5,10 +5,11 @@ With the fields :math:`y_m` and :math:`h_k` of one example (`statmech.scenarios.
 .. math:: e = \tau + \sigma\xi - \sum_k v_k g(h_k), \qquad f_k = \eta v_k g'(h_k)\,e, \qquad
           v_k \leftarrow v_k + \frac{\eta_v}{N} g(h_k)\,e,
 
-where :math:`\tau = \sum_m w_m g_T(y_m)` or its sign. The second layer v is carried from step to step and from block to
+where :math:`\tau = \sum_m w_m g_T(y_m)` or its sign. With dropout one uniform of each unit decides, for each example,
+whether it is silent; its g and g' are then 0, and those of others are divided by 1 - p. The second layer v is carried from step to step and from block to
 block: with it the fields are all that a step needs, so that both engines are exact for networks as for perceptrons.
 
-Students that start identical get the same changes. One of each such group is simulated, and counts in the output as
+Students that start identical get the same changes, if none are silent. One of each such group is simulated, and counts in the output as
 often as there are `copies` of it: rounding would separate copies, and a plateau would amplify their difference.
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,9 +32,17 @@ from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import rows_of
 
 
+class Noise(NamedTuple):
+    """The noise of steps: that on the teacher's output, or None, and a uniform for each unit that may be silent."""
+
+    output: Array | None
+    units: tuple[Array, ...] = ()
+
+
 @dataclass(frozen=True)
 class Networks(Learner):
-    """A network that learns from another; `rows` (M, M) are the teacher's units in an orthonormal basis, B_m/sqrt N."""
+    """A network that learns from another; `rows` (M, M) are the teacher's units in an orthonormal basis, B_m/sqrt N, and
+    `dropout` is None if no unit is ever silent."""
 
     sizes: ClassVar[bool] = True
     family: Family
@@ -50,6 +59,17 @@ class Networks(Learner):
     copies: Array
     N: Array
     units: int = 0
+    dropout: Array | None = None
+
+    @property
+    def uniforms(self) -> int:  # type: ignore[override]
+        """One for each unit that may be silent."""
+        return self.masked
+
+    @property
+    def masked(self) -> int:
+        """The number of units that may be silent: none, or all."""
+        return 0 if self.dropout is None else len(self.copies)
 
     @property
     def normals(self) -> int:  # type: ignore[override]
@@ -68,15 +88,19 @@ class Networks(Learner):
         activation: Activation = self.of_teacher(**self.teacher_parameters)
         return activation
 
-    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array | None:
-        """Return the noise on the teacher's output."""
-        return self.sigma * normals.astype(dtype) if self.noisy else None
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
+        """Return the noise on the teacher's output, and the uniforms of units that may be silent."""
+        return self.noise_of(normals, parts_of(uniforms, self.masked), dtype)
+
+    def noise_of(self, normals: Array, uniforms: tuple[Array, ...], dtype: Any) -> Noise:
+        """The noise from normals, and from the uniforms of each unit that may be silent."""
+        return Noise(self.sigma * normals.astype(dtype) if self.noisy else None, uniforms)
 
     def teachers(self, basis: Array) -> Array:
         """The teacher's units."""
         return combined(self.rows, basis, self.units)
 
-    def examples(self, noise: Array | None, active: Array) -> tuple[Array, Array | None]:
+    def examples(self, noise: Noise, active: Array) -> tuple[Array, Noise]:
         """Whether there is a step, and its noise."""
         return active, noise
 
@@ -89,14 +113,14 @@ class Networks(Learner):
         return carry
 
     def step(
-        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array | None], now: Course | None
+        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Noise], now: Course | None
     ) -> tuple[Array, Array]:
         """The students' f and their new second layer."""
         f, gain = self.descent(carry, self.each(self.w, y), y, h, example, now)
         return f, (carry + gain).astype(h.dtype)  # an activation may compute in float64
 
     def descent(
-        self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, Array | None], now: Course | None
+        self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, Noise], now: Course | None
     ) -> tuple[Array, Array]:
         """The students' f and the gain of their second layer, for one example.
 
@@ -112,12 +136,21 @@ class Networks(Learner):
             The course of this step, if there is one.
         """
         g, derivative = self.activation.both(h)
-        active, noise = example
+        active, (noise, uniforms) = example
+        if uniforms:
+            mask = self.mask(uniforms, now)
+            g, derivative = mask * g, mask * derivative
         if now and noise is not None and now.noise is not None:
             noise = now.noise * noise
         error = jnp.where(active, self.label(w, y, noise) - self.sum(self.each(self.copies, h) * v * g), 0.0)
         f = (now.eta if now else self.eta) * (v * error) * derivative
         return f.astype(h.dtype), self.eta_v / self.N * (g * error)
+
+    def mask(self, uniforms: Sequence[Array], now: Course | None) -> Array:
+        """The factors on units in one step, from a uniform for each: 0, or 1/(1 - p) with the probability 1 - p."""
+        active = 1 - (now.dropout if now and now.dropout is not None else self.dropout)
+        drawn = jnp.concatenate(uniforms, axis=-1) if self.units else jnp.stack(uniforms)
+        return jnp.where(drawn < active, 1 / active, 0.0)
 
     def label(self, w: Array, y: Array, noise: Array | None) -> Array:
         """The output, with noise, of a teacher of weights w, from its fields."""
@@ -168,18 +201,24 @@ def _numbers(cell: NetworkCell) -> dict[str, Any]:
     """The numbers in which cells of one program may differ."""
     parameters = {"parameters": reals_of(cell.activation), "teacher_parameters": reals_of(cell.teacher_activation)}
     sigma = 1.0 if "noise" in dict(cell.controls) else cell.noise
-    return {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": sigma, **parameters}
+    dropout = {"dropout": cell.dropout} if cell.drops else {}
+    return {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": sigma, **dropout, **parameters}
 
 
 def distinct(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
     """The first student of each group of identical ones, and the number of each student's group (K,)."""
-    if cell.drawn:
+    if cell.drawn or cell.drops:
         return np.arange(cell.K), np.arange(cell.K)
     R, Q, v = cell.units
     described = np.column_stack([R, Q, v.T, np.diagonal(Q)])  # v (K,), or (heads, K) of several tasks
     same = (described[:, None] == described[None]).all(-1) & (np.diagonal(Q) == Q)
     first, group = np.unique(np.argmax(same, axis=1), return_inverse=True)
     return first, group
+
+
+def parts_of(uniforms: Array, number: int) -> tuple[Array, ...]:
+    """So many uniforms of each step, arrays with an axis of steps, from the uniforms of all."""
+    return tuple(jnp.split(uniforms, number, axis=0 if uniforms.ndim == 1 else -2)) if number else ()
 
 
 def reals_of(activation: Activation) -> dict[str, float]:

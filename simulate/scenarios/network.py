@@ -73,7 +73,7 @@ class Simulator(Batches[NetworkCell]):
         functions of time."""
         if not own_to_statmech(cell.activation) or cell.controls:
             return None
-        return family_of(cell.activation), cell.K, cell.M, cell.N, cell.noise > 0, cell.decay > 0
+        return family_of(cell.activation), cell.K, cell.M, cell.N, *cell.terms
 
     def run(self, unit: Unit[NetworkCell]) -> list[UnitResult]:
         """The variables of a batch of seeds of each cell."""

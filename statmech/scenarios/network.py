@@ -12,6 +12,10 @@ the squared error of one new example,
 
 with :math:`\xi\sim N(0,1)` and the weight decay :math:`\nu`. Time is t = steps/N, and :math:`\epsilon_g = \langle
 e^2\rangle/2` without the noise. Nothing is divided by K.
+
+With dropout each example silences every student unit with probability p, independently: :math:`r_kg` takes the place of
+g in e, and :math:`r_kg` and :math:`r_kg'` in the gradients, with :math:`r_k = 1/(1-p)` for active units and 0 for
+silent ones. :math:`\epsilon_g` is that of all units, without such factors; decay concerns silent units, too.
 """
 
 from __future__ import annotations
@@ -77,6 +81,12 @@ UnitsAxis = Annotated[
     Wholes,
     axis_of(Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}),
 ]
+DropoutOverTime = Annotated[
+    OverTime,
+    over_time(
+        Annotated[Nonnegative, Field(lt=1)], {"type": "number", "minimum": 0, "exclusiveMaximum": 1}, optimal=False
+    ),
+]
 EtaOverTime = Annotated[
     OverTime,
     over_time(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0}, optimal=True),
@@ -125,10 +135,12 @@ class Network(AbstractScenario):
     CHOICE: ClassVar = "network"
     KINDS: ClassVar = ACTIVATIONS
     OPTIMAL: ClassVar = ("eta",)
-    STEPPED: ClassVar = ("noise",)
+    STEPPED: ClassVar = ("noise", "dropout")
     together: ClassVar = 64
-    AXES: ClassVar[tuple[str, ...]] = ("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", PARAMETERS)
-    OMITTED: ClassVar = {"inputs": Gaussian()}
+    AXES: ClassVar[tuple[str, ...]] = (
+        *("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", "dropout", PARAMETERS),
+    )
+    OMITTED: ClassVar = {"inputs": Gaussian(), "dropout": 0.0}
     TITLE: ClassVar = "networks"
     CITES: ClassVar[tuple[str, ...]] = ("saad1995", "biehl1995", "goldt2019")
     CITES_OF_MODES: ClassVar = ("yoshida2019",)
@@ -197,6 +209,11 @@ class Network(AbstractScenario):
         0.0,
         description="weight decay, of the first layer: a step subtracts decay/N times the weights",
         symbol=r"$\nu$",
+    )
+    dropout: DropoutOverTime = config_key(
+        0.0,
+        description="dropout: probability that a student unit is silent, for each example; others count 1/(1 - p) times",
+        symbol="$p$",
     )
     teacher: Annotated[Any, word_or_section(["orthonormal"], TeacherSection, "a teacher", OF_TEACHER)] = Field(
         default=TeacherSection.model_validate({}),
@@ -396,7 +413,7 @@ class Network(AbstractScenario):
         """The engine's, for each activation and number of units (and N, if it has weight vectors)."""
         sign = self.teacher.output == "sign"
         return {
-            (family_of(cell.activation), cell.K, cell.M, sign, cell.noise > 0, cell.decay > 0, *dict(cell.controls))
+            (family_of(cell.activation), cell.K, cell.M, sign, *cell.terms, *dict(cell.controls))
             + ((cell.N, cell.inputs) if self.direct(cell) else (cell.groups,))
             for cell in self.cells()
         }
@@ -413,6 +430,7 @@ class Network(AbstractScenario):
             activation=activation,
             teacher_activation=teacher_units,
             **{name: at_start(values[name]) for name in NUMBERS},
+            dropout=at_start(values.get("dropout", 0.0)),
             controls=controls_in(values),
             inputs=values.get("inputs", Gaussian()),
             teacher=self.teacher,
@@ -435,6 +453,7 @@ class NetworkCell(ControlledCell):
     eta_v: float
     noise: float
     decay: float
+    dropout: float
     inputs: Inputs
     teacher: TeacherSection
     start: NetworkStart
@@ -447,7 +466,18 @@ class NetworkCell(ControlledCell):
     def changing(self) -> Changes:
         """All that may change with time."""
         of_time = self.polynomials
-        return Changes(0.0, self.decay, of_time.get("eta", CONSTANT), noise=of_time.get("noise"))
+        rate, noise, dropout = (of_time.get(name) for name in ("eta", "noise", "dropout"))
+        return Changes(0.0, self.decay, rate or CONSTANT, noise=noise, dropout=dropout)
+
+    @property
+    def terms(self) -> tuple[bool, bool, bool]:
+        """Whether there are noise, decay and dropout, for which programs differ."""
+        return self.noise > 0, self.decay > 0, self.drops
+
+    @property
+    def drops(self) -> bool:
+        """True if units are silent for some examples."""
+        return self.dropout > 0 or "dropout" in dict(self.controls)
 
     @property
     def T(self) -> np.ndarray:
@@ -507,8 +537,10 @@ class NetworkCell(ControlledCell):
 
     @property
     def identical(self) -> bool:
-        """True if the student units start identical, with equal weights: they get the same changes, and remain so."""
-        return self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in self.units)
+        """True if the student units start identical, with equal weights: they get the same changes, and remain so,
+        unless some are silent."""
+        same = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in self.units)
+        return same and not self.drops
 
     @property
     def symmetric(self) -> bool:
@@ -532,8 +564,14 @@ class NetworkCell(ControlledCell):
     @property
     def described(self) -> str:
         """Its activation and numbers, for messages."""
-        values = {**{name: getattr(self, name) for name in NUMBERS}, **self.parameters, **dict(self.controls)}
+        numbers = {name: getattr(self, name) for name in NUMBERS} | self._dropout
+        values = {**numbers, **self.parameters, **dict(self.controls)}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in values.items())})"
+
+    @property
+    def _dropout(self) -> dict[str, float]:
+        """The dropout if there is one: cells without it keep the names, and so the random numbers, from before it."""
+        return {"dropout": self.dropout} if self.drops else {}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -551,7 +589,7 @@ class NetworkCell(ControlledCell):
             "drawn": self.drawn,
             "output": self.teacher.output,
         }
-        identity |= {name: written_control(control) for name, control in self.controls}
+        identity |= self._dropout | {name: written_control(control) for name, control in self.controls}
         if self.teacher.network:
             identity["teacher"] = self.teacher.network
         if not isinstance(self.inputs, Gaussian):

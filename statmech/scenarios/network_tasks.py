@@ -57,7 +57,7 @@ class NetworkTasks(TaskKeys, Network):
 
     AXES: ClassVar = (
         *("network", "M", "K", "overlap", "protocol", "start", "N", "inputs"),
-        *("eta", "eta_v", "batch", "noise", "decay", PARAMETERS),
+        *("eta", "eta_v", "batch", "noise", "decay", "dropout", PARAMETERS),
     )
     CITES: ClassVar = (*Network.CITES, "lee2021")
     TITLE: ClassVar = "networks of several tasks"
@@ -184,6 +184,7 @@ class NetworkTasks(TaskKeys, Network):
             activation=activation,
             teacher_activation=teacher_units,
             **{name: at_start(values[name]) for name in (*NUMBERS, "batch", "overlap")} | {"M": M * self.tasks},
+            dropout=at_start(values.get("dropout", 0.0)),
             controls=controls_in(values),
             inputs=Gaussian(),
             teacher=self.teacher,
@@ -230,9 +231,10 @@ class NetworkTaskCell(TaskCell, NetworkCell):
 
     @property
     def identical(self) -> bool:
-        """True if the student units start identical, with equal weights in every head."""
+        """True if the student units start identical, with equal weights in every head, and none are silent."""
         R, Q, v = self.units
-        return self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
+        same = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
+        return same and not self.drops
 
     @property
     def symmetric(self) -> bool:

@@ -20,12 +20,25 @@ Where the teacher's output is a label, its one unit is under a sign, and the ave
 that contain it once; its square is 1. Covariances are gathered by arrays of indices, a column per tuple of units, so
 that each average is one call for all tuples and all lanes (the last axis).
 
+**Dropout.** Each example silences every student unit with probability p, independently: in place of :math:`g(h_i)` the
+output has :math:`r_ig(h_i)`, with :math:`r_i` = 0, or :math:`\rho = 1/(1-p)` with probability 1 - p, and so do the
+gradients. Since :math:`\langle r^n\rangle = \rho^{n-1}`,
+
+.. math:: \langle r_ir_j\rangle = \rho^{\delta_{ij}}, \qquad
+          \langle r_ir_jr_ar_b\rangle = \rho^{4-|\{i,j,a,b\}|},
+
+and likewise for any number of factors: :math:`\rho` to the number of units that occur before among them. Masks do not
+depend on the fields, so that these means multiply the terms of the sums; those of teachers' units, which are never
+silent, are 1.
+
 An activation without closed forms is averaged over a lattice of values of all fields together
 (`statmech.networks.lattice_averages`), which has a million points for four fields.
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import jax
@@ -39,15 +52,37 @@ from statmech.numerics.orthants import ratio
 TERMS = 2**16  # averages I4 that are computed together: their covariances then stay in the cache
 
 
+class Masks(NamedTuple):
+    """Dropout: the square rho (L,) of the factors on units, whose mean is 1, and the number of students, which have
+    them."""
+
+    rho: Array
+    students: int
+
+    def mean(self, first: Array, *others: Array) -> Array:
+        """The means (..., L) of products of the factors on tuples of units."""
+        before, again = [first], 0
+        for unit in others:
+            again = again + 1 * (reduce(or_, (unit == other for other in before)) & (unit < self.students))
+            before.append(unit)
+        return jnp.stack([self.rho**power for power in range(len(before))])[again]
+
+
 class Fields(NamedTuple):
     """Normal fields: their averages (`statmech.activations.Activation`), covariances (n, n, L), weights (n, L) in the
-    error, whether the last is under a sign, and the spacing of the lattice, 0 for closed forms."""
+    error, whether the last is under a sign, the spacing of the lattice, 0 for closed forms, and the masks of students
+    if there is dropout."""
 
     averages: Any
     gram: Array
     weights: Array
     sign: bool
     spacing: float = 0.0
+    masks: Masks | None = None
+
+    def masked(self, values: Array, *units: Array) -> Array:
+        """Values (..., L) of tuples of units times the means of their masks' products."""
+        return values if self.masks is None else values * self.masks.mean(*units)
 
     @property
     def smooth(self) -> int:
@@ -93,10 +128,10 @@ def errors(fields: Fields, i: Array) -> Array:
     """The averages of g(x_i) e, shape (n, L), for n units."""
     if fields.spacing:
         at = examples(fields)
-        return at.mean(at.g[i] * at.error)
-    averages, gram, weights, sign, _ = fields
+        return at.mean(at.g[i] * _error_of_active(fields, at, i))
+    averages, gram, weights, sign, *_ = fields
     a = np.arange(fields.smooth)
-    found = jnp.sum(weights[a] * averages.I2(gathered(gram, i[:, None], a)), axis=1)
+    found = jnp.sum(fields.masked(weights[a], i[:, None], a) * averages.I2(gathered(gram, i[:, None], a)), axis=1)
     return found + weights[-1] * averages.S2(gathered(gram, i, np.full_like(i, len(gram) - 1))) if sign else found
 
 
@@ -104,10 +139,11 @@ def responses(fields: Fields, i: Array, p: Array) -> Array:
     """The averages of g'(x_i) x_p e, shape (n, L), for n pairs of units."""
     if fields.spacing:
         at = examples(fields)
-        return at.mean(at.slope[i] * at.x[p] * at.error)
-    averages, gram, weights, sign, _ = fields
+        return at.mean(at.slope[i] * at.x[p] * _error_of_active(fields, at, i))
+    averages, gram, weights, sign, *_ = fields
     a = np.arange(fields.smooth)
-    found = jnp.sum(weights[a] * averages.I3(gathered(gram, i[:, None], p[:, None], a)), axis=1)
+    each = averages.I3(gathered(gram, i[:, None], p[:, None], a))
+    found = jnp.sum(fields.masked(weights[a], i[:, None], a) * each, axis=1)
     if not sign:
         return found
     return found + weights[-1] * averages.S3(gathered(gram, i, p, np.full_like(i, len(gram) - 1)))
@@ -136,7 +172,7 @@ def _curvatures(fields: Fields, i: Array, found: Array) -> Array:
     if fields.spacing:  # what is left of <g'(x_i) x_i e>
         return ratio(responses(fields, i, i) - jnp.sum(gram[i][:, smooth] * found, axis=1), gram[i, i])
     C = _with_middle(gathered(gram, i[:, None], i[:, None], smooth), 1.0, 0.0)
-    return jnp.sum(weights[smooth] * averages.I3(C), axis=1)
+    return jnp.sum(fields.masked(weights[smooth], i[:, None], smooth) * averages.I3(C), axis=1)
 
 
 def _with_middle(C: Array, first: float, last: float) -> Array:
@@ -149,7 +185,10 @@ def squares(fields: Fields, i: Array, j: Array) -> Array:
     """The averages of g'(x_i) g'(x_j) e^2, shape (n, L), for n pairs of units; many pairs in parts."""
     if fields.spacing:
         at = examples(fields)
-        return at.mean(at.slope[i] * at.slope[j] * at.error**2)
+        slope, square = at.slope[i] * at.slope[j], _error_of_active(fields, at, i, j) ** 2
+        if fields.masks is not None:
+            square = square + _variance_of_others(fields, at, i, j)
+        return fields.masked(at.mean(slope * square), i, j)
     each = fields.smooth * (fields.smooth + 1) // 2 * fields.gram.shape[-1]
     size = max(1, TERMS // each)
     if size >= len(i):
@@ -160,15 +199,16 @@ def squares(fields: Fields, i: Array, j: Array) -> Array:
 
 
 def _squares(fields: Fields, i: Array, j: Array) -> Array:
-    averages, gram, weights, sign, _ = fields
+    averages, gram, weights, sign, *_ = fields
+    one, other = i[:, None], j[:, None]
     a, b = np.triu_indices(fields.smooth)
-    both = np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b]
-    found = jnp.sum(both * averages.I4(gathered(gram, i[:, None], j[:, None], a, b)), axis=1)
+    both = fields.masked(np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b], one, other, a, b)
+    found = jnp.sum(both * averages.I4(gathered(gram, one, other, a, b)), axis=1)
     if not sign:
         return found
     a, last = np.arange(fields.smooth), len(gram) - 1
-    under = averages.S4(gathered(gram, i[:, None], j[:, None], a, np.full_like(a, last)))
-    found = found + 2 * weights[-1] * jnp.sum(weights[a] * under, axis=1)
+    under = averages.S4(gathered(gram, one, other, a, np.full_like(a, last)))
+    found = found + 2 * weights[-1] * jnp.sum(fields.masked(weights[a], one, other, a) * under, axis=1)
     return found + weights[-1] ** 2 * slopes(fields, i, j)
 
 
@@ -176,5 +216,27 @@ def slopes(fields: Fields, i: Array, j: Array) -> Array:
     """The averages of g'(x_i) g'(x_j), shape (n, L), for n pairs of units."""
     if fields.spacing:
         at = examples(fields)
-        return at.mean(at.slope[i] * at.slope[j])
-    return fields.averages.J2(gathered(fields.gram, i, j))
+        return fields.masked(at.mean(at.slope[i] * at.slope[j]), i, j)
+    return fields.masked(fields.averages.J2(gathered(fields.gram, i, j)), i, j)
+
+
+def _error_of_active(fields: Fields, at: LatticePoints, *units: Array) -> Array:
+    """The error on the lattice averaged over masks under which these units are active, (n, P, L), or (P, L)."""
+    if fields.masks is None:
+        return at.error
+    rho, students = fields.masks
+    outputs = fields.weights[:students, None] * at.g[:students]
+    return at.error + (rho - 1) * jnp.tensordot(1.0 * _are(students, *units), outputs, 1)
+
+
+def _variance_of_others(fields: Fields, at: LatticePoints, *units: Array) -> Array:
+    """The variance (n, P, L) of the error that the masks of all other units cause."""
+    assert fields.masks is not None
+    rho, students = fields.masks
+    outputs = fields.weights[:students, None] * at.g[:students]
+    return (rho - 1) * jnp.tensordot(1.0 - _are(students, *units), outputs**2, 1)
+
+
+def _are(students: int, *units: Array) -> Array:
+    """Whether each student (n, students) is one of these units."""
+    return reduce(or_, (np.arange(students) == unit[:, None] for unit in units))

@@ -12,7 +12,17 @@ v_k\,g'(h_k)\,e`, and the second by :math:`(\eta_v/N)\,g(h_k)\,e` (`statmech.sce
    \dot v_i &= \eta_v\,\langle g(h_i)\,e\rangle ,
 
 where the noise adds :math:`\sigma^2 v_iv_j\langle g'(h_i)g'(h_j)\rangle` to :math:`\langle\delta_i\delta_j\rangle` and
-nothing else. The averages over the normal fields, of covariances R, Q and T, are sums of those of the activation
+nothing else. With dropout :math:`r_iv_i` takes the place of :math:`v_i` in e and :math:`\delta_i`, and :math:`r_ig(h_i)`
+that of :math:`g(h_i)` in the last line; averages are then over the masks r, too: with :math:`\rho = 1/(1-p)`,
+
+.. math::
+
+   \langle\delta_iy_m\rangle &= v_i\sum_a\rho^{\delta_{ia}}c_a I_3(i, m, a), \qquad
+   \langle r_ig(h_i)\,e\rangle = \sum_a\rho^{\delta_{ia}}c_a I_2(i, a), \\
+   \langle\delta_i\delta_j\rangle &= v_iv_j\Big[\sum_{ab}\rho^{n(ijab)}c_ac_b I_4(i, j, a, b)
+   + \rho^{\delta_{ij}}\sigma^2\langle g'(h_i)g'(h_j)\rangle\Big],
+
+where n counts the units among i, j, a, b that occur before, of students only. The averages over the normal fields, of covariances R, Q and T, are sums of those of the activation
 (`theory.networks.averages`). Combinations of parameters with as many units of one activation are integrated side by
 side (`theory.numerics.dormand_prince`), each a lane of the last axis.
 """
@@ -37,27 +47,28 @@ from statmech.runtime.forks import check_fork
 from statmech.runtime.programs import cached_program, filled_up
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
-from theory.networks.averages import TERMS, Fields, errors, responses, slopes, squares
+from theory.networks.averages import TERMS, Fields, Masks, errors, responses, slopes, squares
 from theory.numerics.dormand_prince import integrate
 from theory.numerics.lanes import check_complete, side_by_side
 from theory.numerics.pieces import in_pieces
 
 RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
-RATES = "eta", "eta_v", "noise", "decay"
+RATES = "eta", "eta_v", "noise", "decay", "dropout"
 MAX_STEPS, MAX_STEPS_LESS = 2_000_000, 20_000
 LANES = 128  # parameter combinations that are integrated side by side
 
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled solver: the activation, numbers of units, whether the teacher gives labels, and
-    the spacing of the lattice of fields for an activation without closed forms."""
+    """Static arguments of the compiled solver: the activation, numbers of units, whether the teacher gives labels, the
+    spacing of the lattice of fields for an activation without closed forms, and whether there is dropout."""
 
     activation: Family
     K: int
     M: int
     sign: bool = False
     spacing: float = 0.0
+    dropout: bool = False
 
     @property
     def approximate(self) -> bool:
@@ -66,14 +77,15 @@ class Equations:
 
 
 class Setting(NamedTuple):
-    """Run-time arguments, lanes last: the activation's parameters, rates, noise, decay (L,), T (M, M, L), w (M, L), and
-    the learning rate (`statmech.controls.Polynomials`) if it changes."""
+    """Run-time arguments, lanes last: the activation's parameters, rates, noise, decay, dropout (L,), T (M, M, L),
+    w (M, L), and the learning rate (`statmech.controls.Polynomials`) if it changes."""
 
     parameters: dict[str, Array]
     eta: Array
     eta_v: Array
     noise: Array
     decay: Array
+    dropout: Array
     T: Array
     w: Array
     course: Any = None
@@ -114,7 +126,8 @@ def fields_of(equations: Equations, setting: Setting, units: Units) -> Fields:
     w = jnp.sign(setting.w) if equations.sign else setting.w  # the label is sgn(w g(y)) = sgn w sgn y
     weights = jnp.concatenate([-units.v, w])
     averages = equations.activation(**setting.parameters)
-    return Fields(averages, gram_of(units, setting.T), weights, equations.sign, equations.spacing)
+    masks = Masks(1 / (1 - setting.dropout), equations.K) if equations.dropout else None
+    return Fields(averages, gram_of(units, setting.T), weights, equations.sign, equations.spacing, masks)
 
 
 def rates(equations: Equations, setting: Setting, units: Units, entries: Entries) -> Rates:
@@ -192,7 +205,7 @@ def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Arr
 def equations_of(cell: NetworkCell) -> Equations:
     """Return the static arguments that the program of a cell is compiled for."""
     spacing = 0.0 if cell.activation.has_closed_forms else spacing_for(cell.activation)
-    return Equations(family_of(cell.activation), cell.K, cell.M, cell.sign, spacing)
+    return Equations(family_of(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.drops)
 
 
 def setting_of(cells: Sequence[NetworkCell]) -> Setting:
@@ -247,7 +260,7 @@ def lanes_of(equations: Equations) -> int:
 
 def identity_of(cell: NetworkCell) -> tuple[Any, ...]:
     """Return all that a cell's equations and their start depend on."""
-    numbers = cell.K, cell.M, cell.eta, cell.eta_v, cell.noise, cell.decay
+    numbers = cell.K, cell.M, *(getattr(cell, name) for name in RATES)
     return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start), *cell.controls
 
 

@@ -239,7 +239,7 @@ def continued(
 ) -> list[Array]:
     """The generalization errors (T,) of cells, from differences after the first recorded time at which they are small.
 
-    Those of cells that have noise, decay or functions of time, change their second layer, or have not specialised, stay
+    Those of cells that have noise, decay, dropout or functions of time, change their second layer, or have not specialised, stay
     as they are.
     """
     found, groups = list(errors), dict[tuple[Near, int], list[int]]()
@@ -267,7 +267,7 @@ def continued(
 def _near(cell: NetworkCell, units: Units) -> Near | None:
     """The unit of each student, if these equations hold and all differences are small; else None."""
     linear = type(cell.activation) is Linear
-    changing = cell.noise > 0 or cell.decay > 0 or cell.eta_v > 0 or cell.sign or bool(cell.controls)
+    changing = cell.noise > 0 or cell.decay > 0 or cell.eta_v > 0 or cell.sign or cell.drops or bool(cell.controls)
     if changing or cell.K < cell.M or not (linear or type(cell.activation) is Erf):
         return None
     unit = np.full(cell.K, cell.M)

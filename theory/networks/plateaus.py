@@ -155,10 +155,10 @@ def _symmetric(K: int, M: int, values: Array) -> Units:
 
 
 def _setting(M: int, eta: float, lanes: int) -> Setting:
-    """Orthonormal teacher units and w = 1, without noise and decay, in so many lanes."""
+    """Orthonormal teacher units and w = 1, without noise, decay and dropout, in so many lanes."""
     zero = np.zeros(lanes)
     T = np.broadcast_to(np.eye(M)[..., None], (M, M, lanes))
-    return Setting({}, zero + eta, zero, zero, zero, T, np.ones((M, lanes)))
+    return Setting({}, zero + eta, zero, zero, zero, zero, T, np.ones((M, lanes)))
 
 
 def _parts(equations: Equations, entries: Entries, units: Units) -> tuple[Array, Array]:
