@@ -1,4 +1,4 @@
-"""Dropout of a network's units: rates are means over all masks, and the chain has the distribution of weight vectors."""
+"""Dropout of units: rates are means over all masks, and runs at finite N have the distribution of weight vectors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from scipy.stats import ks_2samp
 import simulate
 import theory
 from statmech import Network, NetworkTasks, ScenarioError
+from statmech.networks.lattice_averages import spacing_for
+from statmech.scenarios.network_matrices import Units
 from statmech.scenarios.registry import scenario_from
-from theory.networks import averages, equations, structured, tasks
+from theory.networks import equations, structured, tasks
 
 P = 0.3
 Q = [[0.5, 0.1, 0.05], [0.1, 0.4, 0.0], [0.05, 0.0, 0.6]]
@@ -28,55 +30,61 @@ KINDS = {
     "relu": {"network": "relu"},
     "linear": {"network": "linear"},
     "labels": LABELS,
-    "lattice": {"network": "tanh", "M": 1, "K": 2, "start": {"Q": [[0.5, 0.1], [0.1, 0.4]], "R": 0.1}},
+    "lattice": {"M": 1, "K": 2, "start": {"Q": [[0.5, 0.1], [0.1, 0.4]], "R": 0.1}},
     "two variances": {"inputs": {"spectrum": [0.4, 1.6]}},
     "tasks": HEADS | {"start": UNITS | {"v": [UNITS["v"], [0.2, 0.4, 0.1]]}},
     "shared head": HEADS | {"heads": "shared"},
 }
 
 
+compiled = {of: jax.jit(of, static_argnums=0) for of in (equations.field, structured.rates, tasks.task_rates)}
+
+
 def cell_of(**given):
     return next(iter(scenario_from(GENERAL | {"start": UNITS} | given).cells()))
 
 
-def rates_of(cell, v):
-    """The rates of R, Q and v of a cell at its start, with these weights v in the output."""
-    units = cell.units._replace(v=v)
-    lanes = type(units)(*(part[..., None] for part in units))
+def rates_of(cell, v, kind):
+    """The rates of R, Q and v of a cell at its start, lane by lane, with these weights v (..., L) in the output."""
+    lanes = [cell] * v.shape[-1]
+    start = structured.start_of(cell, structured.modes_at(cell)) if kind == "two variances" else cell.units
+    units = Units(*(np.repeat(part[..., None], len(lanes), axis=-1) for part in start[:2]), v)
     if hasattr(cell, "tasks"):
-        given = tasks.equations_of(cell), tasks.setting_of([cell])
-        found = tasks.task_rates(*given, lanes, np.full((cell.tasks, 1), 1 / cell.tasks))
-    elif not cell.inputs.isotropic:
-        modes = structured.modes_at(cell)
-        own = structured.start_of(cell, modes)._replace(v=v)
-        directions = structured.Directions(modes.variances[:, None], modes.shares[:, None], modes.teacher[:, None])
-        own = type(own)(*(part[..., None] for part in own))
-        found = structured.rates(equations.equations_of(cell), equations.setting_of([cell]), directions, own)
+        shares = np.full((cell.tasks, len(lanes)), 1 / cell.tasks)
+        return compiled[tasks.task_rates](tasks.equations_of(cell), tasks.setting_of(lanes), units, shares)
+    static, setting = equations.equations_of(cell), equations.setting_of(lanes)
+    if kind == "two variances":
+        of = structured.modes_at(cell)
+        directions = [np.repeat(part[:, None], len(lanes), axis=-1) for part in (of.variances, of.shares, of.teacher)]
+        return compiled[structured.rates](static, setting, structured.Directions(*directions), units)
+    static = replace(static, spacing=spacing_for(cell.activation)) if kind == "lattice" else static
+    return compiled[equations.field](static, setting, np.asarray(equations.packed(units)))
+
+
+def mean_over_masks(cell, kind):
+    """The rates without dropout in each network that masks leave; of a silent unit's second layer there is none."""
+    p, masks = cell.dropout, np.array([*product((0, 1), repeat=cell.K)]).T
+    weight = np.prod(np.where(masks, 1 - p, p), axis=0)
+    mask, K = masks / (1 - p), cell.K
+    found = rates_of(replace(cell, dropout=0.0), cell.units.v[..., None] * mask, kind)
+    if isinstance(found, tuple):
+        found = [*found[:2], found[2] * mask]
     else:
-        entries = equations.every_entry(cell.K, cell.M)
-        found = equations.rates(equations.equations_of(cell), equations.setting_of([cell]), lanes, entries)
-    return [np.asarray(part)[..., 0] for part in found]
-
-
-def mean_over_masks(cell):
-    """The rates of a cell with dropout: those of each network that masks leave, and of the second layer's active units."""
-    whole, p = replace(cell, dropout=0.0), cell.dropout
-    total = [0.0, 0.0, 0.0]
-    for active in product((0, 1), repeat=cell.K):
-        mask = np.array(active) / (1 - p)
-        weight = (1 - p) ** sum(active) * p ** (cell.K - sum(active))
-        R, Q, v = rates_of(whole, cell.units.v * mask)
-        total = [sum_ + weight * part for sum_, part in zip(total, (R, Q, v * mask), strict=True)]
-    return total
+        found = [found[:-K], found[-K:] * mask]
+    return [part @ weight for part in found]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rates_are_the_mean_over_all_masks(kind):
     """Of every form of the equations; those without the masks' variance are others."""
     cell = cell_of(**KINDS[kind], dropout=P)
+    v = cell.units.v[..., None]
     with jax.enable_x64(True):
-        expected, found = mean_over_masks(cell), rates_of(cell, cell.units.v)
-        without = rates_of(replace(cell, dropout=0.0), cell.units.v)
+        expected, found, without = (
+            mean_over_masks(cell, kind), rates_of(cell, v, kind), rates_of(replace(cell, dropout=0.0), v, kind)
+        )
+    if not isinstance(found, tuple):
+        found, without = ((part[: -cell.K], part[-cell.K :]) for part in (found, without))
     for one, other, third in zip(found, expected, without, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
-        assert np.max(np.abs(third - other)) > 1e-3
+        np.testing.assert_allclose(one[..., 0], other, rtol=1e-12, atol=1e-13)
+        assert np.max(np.abs(third[..., 0] - other)) > 1e-3

@@ -6,11 +6,13 @@ With the fields :math:`y_m` and :math:`h_k` of one example (`statmech.scenarios.
           v_k \leftarrow v_k + \frac{\eta_v}{N} g(h_k)\,e,
 
 where :math:`\tau = \sum_m w_m g_T(y_m)` or its sign. With dropout one uniform of each unit decides, for each example,
-whether it is silent; its g and g' are then 0, and those of others are divided by 1 - p. The second layer v is carried from step to step and from block to
-block: with it the fields are all that a step needs, so that both engines are exact for networks as for perceptrons.
+whether it is silent; its g and g' are then 0, and those of others are divided by 1 - p. The second layer v is carried
+from step to step and from block to block: with it the fields are all that a step needs, so that both engines are exact
+for networks as for perceptrons.
 
-Students that start identical get the same changes, if none are silent. One of each such group is simulated, and counts in the output as
-often as there are `copies` of it: rounding would separate copies, and a plateau would amplify their difference.
+Without dropout students that start identical get the same changes. One of each such group is simulated, and counts in
+the output as often as there are `copies` of it: rounding would separate copies, and a plateau would amplify their
+difference.
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True)
 class Networks(Learner):
-    """A network that learns from another; `rows` (M, M) are the teacher's units in an orthonormal basis, B_m/sqrt N, and
-    `dropout` is None if no unit is ever silent."""
+    """A network that learns from another; `rows` (M, M) are the teacher's units in an orthonormal basis, B_m/sqrt N,
+    and `dropout` is None if no unit is ever silent."""
 
     sizes: ClassVar[bool] = True
     family: Family

@@ -212,7 +212,7 @@ class Network(AbstractScenario):
     )
     dropout: DropoutOverTime = config_key(
         0.0,
-        description="dropout: probability that a student unit is silent, for each example; others count 1/(1 - p) times",
+        description="dropout: probability that a unit is silent, for each example; active ones count 1/(1 - p) times",
         symbol="$p$",
     )
     teacher: Annotated[Any, word_or_section(["orthonormal"], TeacherSection, "a teacher", OF_TEACHER)] = Field(

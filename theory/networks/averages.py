@@ -27,9 +27,9 @@ gradients. Since :math:`\langle r^n\rangle = \rho^{n-1}`,
 .. math:: \langle r_ir_j\rangle = \rho^{\delta_{ij}}, \qquad
           \langle r_ir_jr_ar_b\rangle = \rho^{4-|\{i,j,a,b\}|},
 
-and likewise for any number of factors: :math:`\rho` to the number of units that occur before among them. Masks do not
-depend on the fields, so that these means multiply the terms of the sums; those of teachers' units, which are never
-silent, are 1.
+and likewise for any number of factors: :math:`\rho` to the number of those that occur before among them. Masks do not
+depend on the fields, so that these means multiply the terms of the sums; teacher units, which are never silent, have no
+factors.
 
 An activation without closed forms is averaged over a lattice of values of all fields together
 (`statmech.networks.lattice_averages`), which has a million points for four fields.

@@ -12,8 +12,13 @@ v_k\,g'(h_k)\,e`, and the second by :math:`(\eta_v/N)\,g(h_k)\,e` (`statmech.sce
    \dot v_i &= \eta_v\,\langle g(h_i)\,e\rangle ,
 
 where the noise adds :math:`\sigma^2 v_iv_j\langle g'(h_i)g'(h_j)\rangle` to :math:`\langle\delta_i\delta_j\rangle` and
-nothing else. With dropout :math:`r_iv_i` takes the place of :math:`v_i` in e and :math:`\delta_i`, and :math:`r_ig(h_i)`
-that of :math:`g(h_i)` in the last line; averages are then over the masks r, too: with :math:`\rho = 1/(1-p)`,
+nothing else. The averages over the normal fields, of covariances R, Q and T, are sums of those of the activation
+(`theory.networks.averages`). Combinations of parameters with as many units of one activation are integrated side by
+side (`theory.numerics.dormand_prince`), each a lane of the last axis.
+
+**Dropout.** With a mask r on the student units, new for each example, :math:`r_iv_i` takes the place of :math:`v_i` in
+e and :math:`\delta_i`, and :math:`r_ig(h_i)` that of :math:`g(h_i)` in the last line. Averages are over the masks, too:
+with the weights c of all units in e and :math:`\rho = 1/(1-p)`,
 
 .. math::
 
@@ -22,9 +27,8 @@ that of :math:`g(h_i)` in the last line; averages are then over the masks r, too
    \langle\delta_i\delta_j\rangle &= v_iv_j\Big[\sum_{ab}\rho^{n(ijab)}c_ac_b I_4(i, j, a, b)
    + \rho^{\delta_{ij}}\sigma^2\langle g'(h_i)g'(h_j)\rangle\Big],
 
-where n counts the units among i, j, a, b that occur before, of students only. The averages over the normal fields, of covariances R, Q and T, are sums of those of the activation
-(`theory.networks.averages`). Combinations of parameters with as many units of one activation are integrated side by
-side (`theory.numerics.dormand_prince`), each a lane of the last axis.
+where n counts the students among i, j, a, b that occur before among them: 4 less the number of different students if
+all are students.
 """
 
 from __future__ import annotations

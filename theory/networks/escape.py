@@ -87,7 +87,7 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     Raises
     ------
     ScenarioError
-        For another number of units, for a start that distinguishes them or that is drawn, and for kinks.
+        For another number of units, for a start that distinguishes them or that is drawn, for kinks, and for dropout.
 
     Examples
     --------
@@ -153,6 +153,8 @@ def _checked(network: Network) -> NetworkCell:
         problem = "escape times are predicted for teacher units with equal weights and lengths"
     elif not cell.inputs.isotropic:
         problem = "escape times are predicted for isotropic inputs"
+    elif cell.drops:
+        problem = "escape times are predicted for networks without dropout"
     elif cell.activation.kinks or network.unsolved:
         problem = network.unsolved or "escape times are predicted for activations without kinks"
     else:

@@ -94,7 +94,7 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     Raises
     ------
     ScenarioError
-        For networks without equations, and for inputs of unequal variance.
+        For networks without equations, for inputs of unequal variance, and for dropout.
 
     Examples
     --------
@@ -109,6 +109,8 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
         raise ScenarioError([((), network.unsolved)])
     if not all(cell.inputs.isotropic for cell in network.cells()):
         raise ScenarioError([(("inputs",), "stationary states are those of isotropic inputs")])
+    if any(cell.drops for cell in network.cells()):
+        raise ScenarioError([(("dropout",), "stationary states are those of networks without dropout")])
     check_fork()
     use_cache()
     found = blank(network, seeds=None).eps_g.isel(t=0, drop=True).copy(deep=True)

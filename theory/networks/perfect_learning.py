@@ -239,8 +239,8 @@ def continued(
 ) -> list[Array]:
     """The generalization errors (T,) of cells, from differences after the first recorded time at which they are small.
 
-    Those of cells that have noise, decay, dropout or functions of time, change their second layer, or have not specialised, stay
-    as they are.
+    Those of cells that have noise, decay, dropout or functions of time, change their second layer, or have not
+    specialised, stay as they are.
     """
     found, groups = list(errors), dict[tuple[Near, int], list[int]]()
     for at, (cell, own, error) in enumerate(zip(cells, units, errors, strict=True)):
