@@ -81,7 +81,9 @@ def test_rates_are_the_mean_over_all_masks(kind):
     v = cell.units.v[..., None]
     with jax.enable_x64(True):
         expected, found, without = (
-            mean_over_masks(cell, kind), rates_of(cell, v, kind), rates_of(replace(cell, dropout=0.0), v, kind)
+            mean_over_masks(cell, kind),
+            rates_of(cell, v, kind),
+            rates_of(replace(cell, dropout=0.0), v, kind),
         )
     if not isinstance(found, tuple):
         found, without = ((part[: -cell.K], part[-cell.K :]) for part in (found, without))

@@ -97,12 +97,16 @@ def perceptron(**given):
     return cell
 
 
+DROPOUT = {key: {"optimal": {"points": 2}} for key in ["eta", "dropout"]}
 BOTH = {key: {"optimal": {"objective": {"last": [1, 3]}}} for key in ["eta", "protocol"]}
 NOISE = {"at": [0, 1], "is": [0.1, 0.3]}
+TWO = {"along": [[0.2, 0.1], [0.0, 0.3]], "Q": 0.25, "v": [[0.5, 0.3], [0.2, 0.6]]}
 PROBLEMS = {
     "rate of a perceptron": lambda: problem_of(student(flip=0.05), Segments((0.0, 1.0, 4.0), points=2)),
     "rate of a network": lambda: problem_of(network(M=1, K=1, noise=NOISE, t=[4.0]), Segments((0.0, 1.0, 4.0))),
     "rate of two tasks": lambda: problem_of(tasks(noise=0.1), Segments((0.0, 1.0, 4.0))),
+    "rate and dropout": lambda: problem_of(network(noise=NOISE, **DROPOUT, t=[4.0]), Segments((0.0, 1.0, 4.0))),
+    "dropout of two tasks": lambda: problem_of(tasks(dropout="optimal", K=2, start=TWO), Segments((0.0, 1.0, 4.0))),
     "share of replay": lambda: problem_of(tasks(protocol="optimal"), Segments((1.0, 2.0, 4.0))),
     "rate and share, mean over time": lambda: problem_of(tasks(**BOTH), Segments((1.0, 2.0, 4.0))).over_time,
     "rate and share of a perceptron, weighed tasks": lambda: problem_of(perceptron(**BOTH), Segments((1.0, 2.0, 4.0))),

@@ -29,7 +29,7 @@ class TaskNetworks(Networks):
     """A network that learns several tasks; `w` (tasks, M) are the output weights of the teacher units in each."""
 
     @property
-    def uniforms(self) -> int:
+    def uniforms(self) -> int:  # type: ignore[override]
         """One that draws the task, and one for each unit that may be silent."""
         return 1 + self.masked
 

@@ -150,7 +150,9 @@ class Networks(Learner):
 
     def mask(self, uniforms: Sequence[Array], now: Course | None) -> Array:
         """The factors on units in one step, from a uniform for each: 0, or 1/(1 - p) with the probability 1 - p."""
-        active = 1 - (now.dropout if now and now.dropout is not None else self.dropout)
+        silent = self.dropout if now is None or now.dropout is None else now.dropout
+        assert silent is not None
+        active = 1 - silent
         drawn = jnp.concatenate(uniforms, axis=-1) if self.units else jnp.stack(uniforms)
         return jnp.where(drawn < active, 1 / active, 0.0)
 

@@ -42,6 +42,7 @@ from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
     BEST,
     OF_OPTIMUM,
+    WRITTEN,
     control_problems,
     controls_in,
     objective_problems,
@@ -84,7 +85,7 @@ UnitsAxis = Annotated[
 DropoutOverTime = Annotated[
     OverTime,
     over_time(
-        Annotated[Nonnegative, Field(lt=1)], {"type": "number", "minimum": 0, "exclusiveMaximum": 1}, optimal=False
+        Annotated[Nonnegative, Field(lt=1)], {"type": "number", "minimum": 0, "exclusiveMaximum": 1}, optimal=True
     ),
 ]
 EtaOverTime = Annotated[
@@ -134,8 +135,8 @@ class Network(AbstractScenario):
 
     CHOICE: ClassVar = "network"
     KINDS: ClassVar = ACTIVATIONS
-    OPTIMAL: ClassVar = ("eta",)
-    STEPPED: ClassVar = ("noise", "dropout")
+    OPTIMAL: ClassVar = ("eta", "dropout")
+    STEPPED: ClassVar = ("noise",)
     together: ClassVar = 64
     AXES: ClassVar[tuple[str, ...]] = (
         *("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", "dropout", PARAMETERS),
@@ -257,15 +258,10 @@ class Network(AbstractScenario):
             yield (names[0],), "changes with time for gaussian inputs of equal variance only"
         if not found and self.wishes:
             if self.unsolved:
-                yield ("eta",), f"has no optimum without equations: {self.unsolved}"
+                first = next(iter(self.wishes))
+                yield (WRITTEN.get(first, first),), f"has no optimum without equations: {self.unsolved}"
             elif self.symmetric or self.identical:
-                yield (
-                    ("start",),
-                    (
-                        "the best learning rate needs students that start unequal, for others stay on the plateau: "
-                        "state their overlaps, as in start: {Q: 0.25, R: {diagonal: 0.05}}"
-                    ),
-                )
+                yield ("start",), "an optimum needs students that start unequal: these stay on the plateau"
 
     def _objective_problems(self) -> Iterator[Problem]:
         """Objectives that optima here cannot have."""

@@ -29,6 +29,7 @@ from theory.control.systems import problem_of
 
 C = TypeVar("C")
 LOWEST, HIGHEST = 1e-3, 30.0  # bounds of a learning rate
+SHARES = {SHARE: 1.0, "dropout": 0.9}  # controls between 0 and 1, and the highest value
 CONSTANTS = 16  # between the bounds, of which the best is refined; of two controls the square root of this, of each
 TOLERANCE = 1e-7  # of a constant between 0 and 1, or of the logarithm of a learning rate
 FIRST, RATIO, POINTS = 1e-3, 2.0, 8  # of smooth controls: the first segment, how segments grow, and values on each
@@ -153,8 +154,8 @@ def _found(cell: Any, last: float) -> Best:
 
 
 def _range(name: str, wish: Optimal) -> Range:
-    if name == SHARE:
-        return Range(0.0, wish.at_most or 1.0, geometric=False)
+    if name in SHARES:
+        return Range(0.0, wish.at_most or SHARES[name], geometric=False)
     return Range(LOWEST, wish.at_most or HIGHEST, geometric=True)
 
 

@@ -1,8 +1,8 @@
 r"""The equations that have controls: a perceptron or a network, of one task or of several.
 
-Controls are the learning rate and, of two tasks, the fraction of the first; other functions of time are constant on
-each segment of the controls. The state of a perceptron is :math:`(\log l, \log\theta)`, of several tasks
-:math:`(\log l, 1-R_s)`, and that of networks R, Q and v (`theory.networks.equations`).
+Controls are the learning rate, the dropout of networks and, of two tasks, the fraction of the first; other functions of
+time are constant on each segment of the controls. The state of a perceptron is :math:`(\log l, \log\theta)`, of
+several tasks :math:`(\log l, 1-R_s)`, and that of networks R, Q and v (`theory.networks.equations`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from theory.online.averages import averages
 from theory.online.equations import logarithmic_rates
 from theory.online.students import initial
 
-ETA = ("eta",)  # the only control of one task, and of a cell that wants none
+ETA = ("eta",)  # the only control of a perceptron of one task, and of a cell that wants none
+OF_NETWORK = ("eta", "noise", "dropout")  # values on a segment
 SMALLEST = 1e-18  # 1 - R: at 0 the angle has no slope
 
 
@@ -67,14 +68,15 @@ class StudentRate:
 
 
 @dataclass(frozen=True)
-class NetworkRate:
-    """A network whose learning rate of the first layer is the control; given is the noise."""
+class NetworkOfOneTask:
+    """A network of one task with these controls."""
 
     equations: Equations
+    controls: tuple[str, ...]
 
-    def rates(self, setting: Setting, given: Array, state: Array, controls: Array) -> Array:
+    def rates(self, setting: Setting, given: OfSegment, state: Array, controls: Array) -> Array:
         """The time derivative of R, Q and v, one after the other."""
-        now = setting._replace(eta=controls, noise=given[None])
+        now = given.at(dict(zip(self.controls, controls, strict=True))).of_network(setting)
         return field(self.equations, now, state[:, None])[:, 0]
 
     def error(self, setting: Setting, state: Array) -> Array:
@@ -83,17 +85,23 @@ class NetworkRate:
 
 
 class OfSegment(NamedTuple):
-    """Values on a segment for several tasks: learning rate, noise, and the probabilities of tasks."""
+    """Values on a segment: learning rate, noise, the probabilities of several tasks, and the dropout of networks."""
 
     eta: Array
     noise: Array
-    shares: Array
+    shares: Array | None = None
+    dropout: Array | None = None
 
     def at(self, controls: Mapping[str, Array]) -> OfSegment:
         """With the values of controls in their place."""
-        share = controls.get(SHARE)
+        share, others = controls.get(SHARE), {name: value for name, value in controls.items() if name != SHARE}
         shares = self.shares if share is None else jnp.stack([share, 1 - share])
-        return OfSegment(controls.get("eta", self.eta), self.noise, shares)
+        return self._replace(shares=shares, **others)
+
+    def of_network(self, setting: Setting) -> Setting:
+        """The run-time arguments of a network with these values, in one lane."""
+        now = {name: getattr(self, name) for name in OF_NETWORK}
+        return setting._replace(**{name: value[None] for name, value in now.items()})
 
 
 @dataclass(frozen=True)
@@ -131,8 +139,8 @@ class NetworkOfTasks:
     def rates(self, setting: TaskSetting, given: OfSegment, state: Array, controls: Array) -> Array:
         """The time derivative of R, Q and the heads, one after the other."""
         at = given.at(dict(zip(self.controls, controls, strict=True)))
-        network = setting.network._replace(eta=at.eta[None], noise=at.noise[None])
-        now = setting._replace(network=network)
+        assert at.shares is not None
+        now = setting._replace(network=at.of_network(setting.network))
         return network_tasks.field(self.equations, now, at.shares[:, None], state[:, None])[:, 0]
 
     def error(self, setting: TaskSetting, state: Array) -> Array:
@@ -148,6 +156,7 @@ class NetworkOfTasks:
 
 def _error(fields: Fields) -> Array:
     r"""The error of one lane, :math:`2\epsilon_g = \sum_a c_a\langle g(x_a)e\rangle`."""
+    fields = fields._replace(masks=None)  # test errors are those of all units
     return jnp.sum(jnp.asarray(fields.weights) * errors(fields, np.arange(len(fields.weights)))) / 2
 
 
@@ -180,8 +189,9 @@ def _of_student(cell: OnlineCell, segments: Segments) -> Problem:
 
 @problem_of.register
 def _of_network(cell: NetworkCell, segments: Segments) -> Problem:
-    noise = np.array([now.noise for now in _at_edges(cell, segments)])
-    return Problem(NetworkRate(equations_of(cell)), setting_of([cell]), packed(cell.units), segments, noise)
+    system = NetworkOfOneTask(equations_of(cell), tuple(cell.wishes) or ETA)
+    given = OfSegment(**_of_network_at(cell, segments))
+    return Problem(system, setting_of([cell]), packed(cell.units), segments, given, len(system.controls))
 
 
 @problem_of.register
@@ -193,7 +203,8 @@ def _of_student_of_tasks(cell: OnlineTaskCell, segments: Segments) -> Problem:
         start = np.append(student.log_length[0], student.y[0])
     lanes = online_tasks.setting_of([replace(cell, controls=())], (family,))
     system = StudentOfTasks(family, cell.rule.has_closed_form, *_wanted(cell))
-    given = _given(cell, segments, [(now.rule.eta, now.flip) for now in _at_edges(cell, segments)])
+    eta, flip = np.array([(now.rule.eta, now.flip) for now in _at_edges(cell, segments)], float).T
+    given = OfSegment(eta, flip, _shares(cell, segments))
     return Problem(system, jax.tree.map(lambda of: of[..., 0], lanes), start, segments, given, len(system.controls))
 
 
@@ -204,7 +215,7 @@ def _of_network_of_tasks(cell: NetworkTaskCell, segments: Segments) -> Problem:
         [found] = network_tasks.solve_cells([cell], [begin])
         units = type(units)(*(part[0] for part in found))
     system = NetworkOfTasks(network_tasks.equations_of(cell), *_wanted(cell))
-    given = _given(cell, segments, [(now.eta, now.noise) for now in _at_edges(cell, segments)])
+    given = OfSegment(**_of_network_at(cell, segments), shares=_shares(cell, segments))
     setting, start = network_tasks.setting_of([cell]), network_tasks.packed(units)
     return Problem(system, setting, start, segments, given, len(system.controls))
 
@@ -219,10 +230,15 @@ def _wanted(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     return names, tuple((objectives or [Objective()])[0].shares(cell.tasks).tolist())
 
 
-def _given(cell: Any, segments: Segments, numbers: list[tuple[float, float]]) -> OfSegment:
-    """The learning rate and the noise, and the probabilities of tasks, on each segment."""
-    eta, noise = np.array(numbers, float).T
-    return OfSegment(eta, noise, np.array([cell.pieces.at(np.float64(t)) for t in segments.edges[:-1]]))
+def _of_network_at(cell: NetworkCell, segments: Segments) -> dict[str, np.ndarray]:
+    """The learning rate, noise and dropout on each segment."""
+    cells = _at_edges(cell, segments)
+    return {name: np.array([getattr(now, name) for now in cells], float) for name in OF_NETWORK}
+
+
+def _shares(cell: Any, segments: Segments) -> np.ndarray:
+    """The probabilities of tasks (segments, tasks)."""
+    return np.array([cell.pieces.at(np.float64(t)) for t in segments.edges[:-1]])
 
 
 def _at_edges(cell: Any, segments: Segments) -> list[Any]:
