@@ -8,16 +8,15 @@ from itertools import product
 import jax
 import numpy as np
 import pytest
-from scipy.special import erf
-from scipy.stats import ks_2samp
 
 import simulate
 import theory
-from statmech import Network, NetworkTasks, ScenarioError
+from statmech import Network, ScenarioError
 from statmech.networks.lattice_averages import spacing_for
 from statmech.scenarios.network_matrices import Units
 from statmech.scenarios.registry import scenario_from
 from theory.networks import equations, structured, tasks
+from theory.networks.averages import Masks
 
 P = 0.3
 Q = [[0.5, 0.1, 0.05], [0.1, 0.4, 0.0], [0.05, 0.0, 0.6]]
@@ -61,32 +60,120 @@ def rates_of(cell, v, kind):
     return compiled[equations.field](static, setting, np.asarray(equations.packed(units)))
 
 
+def parts(rates, K):
+    """The rates of R and Q, and those of v, of which rows have all in one array."""
+    return rates if isinstance(rates, tuple) else (rates[:-K], rates[-K:])
+
+
 def mean_over_masks(cell, kind):
     """The rates without dropout in each network that masks leave; of a silent unit's second layer there is none."""
-    p, masks = cell.dropout, np.array([*product((0, 1), repeat=cell.K)]).T
-    weight = np.prod(np.where(masks, 1 - p, p), axis=0)
-    mask, K = masks / (1 - p), cell.K
-    found = rates_of(replace(cell, dropout=0.0), cell.units.v[..., None] * mask, kind)
-    if isinstance(found, tuple):
-        found = [*found[:2], found[2] * mask]
-    else:
-        found = [found[:-K], found[-K:] * mask]
-    return [part @ weight for part in found]
+    p, active = cell.dropout, np.array([*product((0, 1), repeat=cell.K)]).T
+    weight, mask = np.prod(np.where(active, 1 - p, p), axis=0), active / (1 - p)
+    *products, v = parts(rates_of(replace(cell, dropout=0.0), cell.units.v[..., None] * mask, kind), cell.K)
+    return [part @ weight for part in (*products, v * mask)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "linear" else pytest.mark.slow) for kind in KINDS]
+)
 def test_rates_are_the_mean_over_all_masks(kind):
-    """Of every form of the equations; those without the masks' variance are others."""
+    """Of every form of the equations; rates without dropout are others."""
     cell = cell_of(**KINDS[kind], dropout=P)
     v = cell.units.v[..., None]
     with jax.enable_x64(True):
-        expected, found, without = (
-            mean_over_masks(cell, kind),
-            rates_of(cell, v, kind),
-            rates_of(replace(cell, dropout=0.0), v, kind),
-        )
-    if not isinstance(found, tuple):
-        found, without = ((part[: -cell.K], part[-cell.K :]) for part in (found, without))
+        expected = mean_over_masks(cell, kind)
+        found, without = (parts(rates_of(of, v, kind), cell.K) for of in (cell, replace(cell, dropout=0.0)))
     for one, other, third in zip(found, expected, without, strict=True):
         np.testing.assert_allclose(one[..., 0], other, rtol=1e-12, atol=1e-13)
         assert np.max(np.abs(third[..., 0] - other)) > 1e-3
+
+
+LIMIT = {"network": "erf", "M": 2, "K": 3, "N": 1000, "noise": 0.2, "seeds": 32, "t": [2, 5, 10], "start": UNITS}
+LIMITS = {
+    "one task": LIMIT | {"eta": 1.0, "eta_v": 0.3, "dropout": [0.1, 0.4]},
+    "functions of time": LIMIT | {"eta": 1.0, "dropout": {"at": [0, 4], "is": [0.5, 0.1]}},
+    "two tasks": LIMIT | KINDS["tasks"] | {"eta": 3.0, "eta_v": 0.5, "dropout": [0.1, 0.4]},
+}
+
+
+def largest_z(given):
+    """The largest deviation of the mean of runs from theory, in units of its standard error."""
+    scenario = scenario_from(given)
+    run, solution = simulate.run(scenario), theory.solve(scenario)
+    z = [
+        (run[name].mean("seed") - solution[name]) / (run[name].std("seed", ddof=1) / np.sqrt(run.sizes["seed"]))
+        for name in ("eps_g", "R", "Q", "v")
+    ]
+    return max(float(np.nanmax(np.abs(one.where(np.isfinite(one))))) for one in z)
+
+
+@pytest.mark.slow
+@pytest.mark.quick
+@pytest.mark.parametrize("name", LIMITS)
+def test_runs_of_many_inputs_tend_to_the_equations(name):
+    assert largest_z(LIMITS[name]) < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["one task", "two tasks"])
+def test_equations_without_the_variance_of_masks_are_found(name, monkeypatch):
+    """Those in whose term of order eta^2 the student is the mean over its masks."""
+    monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
+    mean = Masks.mean
+    monkeypatch.setattr(Masks, "mean", lambda masks, *units: 1.0 if len(units) == 4 else mean(masks, *units))
+    programs = equations.solve_lanes, tasks.solve_piece
+    try:
+        for program in programs:
+            program.clear_cache()
+        assert largest_z(LIMITS[name]) > 6
+    finally:
+        for program in programs:
+            program.clear_cache()
+
+
+def test_without_dropout_runs_have_the_names_and_the_numbers_that_they_had():
+    given = {"network": "erf", "M": 1, "K": 2, "N": 20, "noise": 0.1, "t": [0, 1], "seeds": 2}
+    without, with_ = Network(**given), Network(**given, dropout=[0, 0.2])
+    assert Network(**given, dropout=0).config() == without.config()
+    assert "dropout" not in without.config()
+    cells = [*with_.cells()]
+    assert cells[0].words() == next(iter(without.cells())).words() != cells[1].words()
+    for solve in (simulate.run, theory.solve):
+        one, other = solve(without), solve(with_)
+        for name in without.variables:
+            np.testing.assert_array_equal(one[name], other[name].sel(dropout=0))
+
+
+def test_units_that_start_identical_separate_if_some_are_silent():
+    """They are all simulated, and in theory the product of two is less than their squared length."""
+    given = {"network": "erf", "K": 2, "N": 50, "t": [2], "start": {"Q": [[0.25, 0.25], [0.25, 0.25]], "R": 0.1}}
+    scenario = Network(**given, dropout=0.3, seeds=4)
+    assert (scenario.identical, scenario.symmetric) == (False, True)
+    run, solution = simulate.run(scenario), theory.solve(scenario)
+    assert np.all(run.Q[..., 0, 0] != run.Q[..., 0, 1])
+    assert solution.Q.values[0, 0, 1] < 0.9 * solution.Q.values[0, 0, 0]
+
+
+@pytest.mark.parametrize("given", [1, -0.1, {"at": [0, 1], "is": [0.2, 1]}, {"optimal": {"at_most": 1}}])
+def test_a_unit_is_silent_with_a_probability_below_one(given):
+    with pytest.raises(ScenarioError, match=r"dropout: must be (less than 1|at least 0)"):
+        Network(network="erf", t=[2], dropout=given)
+
+
+@pytest.mark.parametrize(
+    ("find", "sentence"),
+    [
+        (theory.noise_floor, "stationary states are those of networks without dropout"),
+        (theory.escape, "escape times are predicted for networks without dropout"),
+    ],
+)
+def test_what_is_known_without_dropout_only_is_refused_with_it(find, sentence):
+    with pytest.raises(ScenarioError, match=sentence):
+        find(Network(network="erf", t=[1], start={"Q": 0.25, "R": 0}, dropout=0.2))
+
+
+def test_dropout_changes_with_time_for_inputs_of_equal_variance_only():
+    steps = {"at": [0, 1], "is": [0.2, 0]}
+    with pytest.raises(ScenarioError, match="dropout: changes with time for gaussian inputs of equal variance only"):
+        Network(network="erf", t=[2], dropout=steps, inputs={"spectrum": [0.4, 1.6]})

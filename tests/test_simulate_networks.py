@@ -30,8 +30,8 @@ ALL = {"M": 2, "K": 2, "eta": 0.8, "eta_v": 0.6, "noise": 0.3, "decay": 0.4, "te
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
-@pytest.mark.parametrize("sign", [False, True])
-def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign):
+@pytest.mark.parametrize(("sign", "dropout"), [(False, None), (True, None), (False, 0.4)])
+def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout):
     """Both layers, noise, decay: the direct engine's steps, and a loop that knows the vectors alone; same inputs."""
     rng = np.random.default_rng(0)
     K, M, N, B, steps = 3, 2, 20, 4, 3
@@ -39,29 +39,32 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign):
     w, sigma, decay, eta, eta_v = np.array([1.0, -0.7]), 0.3, 0.4, 0.8, 0.6
     family = family_of(ACTIVATIONS[name]())
     rates = {"eta": eta, "eta_v": eta_v, "sigma": sigma, "rows": np.eye(M), "w": w, "N": N, "copies": np.ones(K)}
-    learner = networks.Networks(family, family, sign, True, {}, {}, **rates)
+    learner = networks.Networks(family, family, sign, True, {}, {}, **rates, dropout=dropout)
     blocked, kept, plain, weights = J, v, J.copy(), v.copy()
     fade = 1 - decay / N
     before = 1 - fade ** np.arange(B)
     for _ in range(steps):
         x, xi = rng.standard_normal((B, N)) / np.sqrt(N), rng.standard_normal(B)
+        uniforms = rng.random(learner.uniforms * B)
         with jax.enable_x64(True):
             y, h = learner.teachers(teachers) @ x.T, blocked @ x.T
             course = networks.Course(np.full(B, eta), np.zeros(B), np.full(B, decay / N), before)
-            examples = learner.examples(learner.noise(xi, xi[:0], float), np.ones(B, bool))
+            examples = learner.examples(learner.noise(xi, uniforms, float), np.ones(B, bool))
             f, kept = modulations(learner, y.T, h.T, x @ x.T, kept, examples, course)
             blocked = fade**B * blocked + np.asarray(f).T @ x
-        for example, noise in zip(x, xi, strict=True):
-            plain, weights = one_step(name, sign, teachers, w, plain, weights, example, sigma * noise, eta, eta_v, fade)
+        masks = np.ones((K, B)) if dropout is None else (uniforms.reshape(K, B) < 1 - dropout) / (1 - dropout)
+        for example, noise, mask in zip(x, xi, masks.T, strict=True):
+            given = w, plain, weights, mask, example, sigma * noise, eta, eta_v, fade
+            plain, weights = one_step(name, sign, teachers, *given)
     np.testing.assert_allclose(blocked, plain, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(kept, weights, rtol=1e-11, atol=1e-12)
 
 
-def one_step(name, sign, B, w, J, v, x, noise, eta, eta_v, fade):
+def one_step(name, sign, B, w, J, v, mask, x, noise, eta, eta_v, fade):
     """The definition (`statmech.scenarios.network`), written once more."""
     y, h = B @ x, J @ x
     both = ACTIVATIONS[name]().both
-    (g, derivative), label = both(h), w @ both(y)[0]
+    (g, derivative), label = (mask * part for part in both(h)), w @ both(y)[0]
     error = (np.sign(label) if sign else label) + noise - v @ g
     return fade * J + eta * np.outer(v * derivative * error, x), v + eta_v / len(x) * g * error
 

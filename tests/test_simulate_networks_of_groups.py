@@ -89,7 +89,8 @@ def vectors(cell, seeds, rng):
         y, h = (np.einsum("skn,sn->sk", each, x) for each in (B, J))
         output = cell.teacher_activation.both(y)[0] @ cell.w
         output = (np.sign(output) if cell.sign else output) + cell.noise * rng.standard_normal(seeds)
-        g, derivative = map(np.asarray, cell.activation.both(h))
+        mask = (rng.random(h.shape) >= cell.dropout) / (1 - cell.dropout)
+        g, derivative = (mask * np.asarray(part) for part in cell.activation.both(h))
         error = (output - np.sum(v * g, axis=1))[:, None]
         J = (1 - cell.decay / N) * J + (cell.eta * v * derivative * error)[..., None] * x[:, None]
         v = v + cell.eta_v / N * g * error
@@ -149,6 +150,7 @@ CASES = [
     ("linear", {**FIXED, "eta": 0.4, "noise": 0.5}, "aligned"),
     ("erf", {**FIXED, "M": 1, "noise": 0.3, "teacher": {"output": "sign"}}, "random"),
     ("erf", {"M": 1, "K": 3, "eta": 0.8, "start": WITHOUT_ONE}, [0.5, 0.5, 0.0]),
+    ("erf", {**FIXED, "eta_v": 0.6, "dropout": 0.4}, [0.5, 0.2, 0.3]),
 ]
 
 

@@ -29,7 +29,8 @@ NETWORK = COMMON | {
     **{"switch": 1, "t": [2], "start": UNITS},
 }
 SHARED = NETWORK | {"heads": "shared", "start": UNITS | {"v": UNITS["v"][0]}}
-LEARNING = {"perceptron": PERCEPTRON, "network": NETWORK}
+DROPOUT = NETWORK | {"N": 20, "t": [1], "switch": 0.5, "dropout": {"at": [0, 0.4], "is": [0.2, 0.5]}}
+LEARNING = {"perceptron": PERCEPTRON, "network": NETWORK, "dropout": DROPOUT}
 TASKS = np.array([[1, 0.5], [0.5, 1]])
 
 
@@ -62,17 +63,26 @@ def of_perceptrons(given, batch, rng, share=0.3, flip=0.1):
     return {"R": J @ B.T / N / size[:, None], "length": size}
 
 
-def of_networks(given, batch, rng, share=0.3):
+def masks(given, step, shape, rng, alike):
+    """The factors (RUNS, batch, K) on units: one draw for each, or one for all that are alike along an axis."""
+    dropout = given.get("dropout", {"at": [0], "is": [0.0]})
+    p = dropout["is"][np.searchsorted(np.array(dropout["at"]) * given["N"], step, side="right") - 1]
+    drawn = [1 if axis == alike else size for axis, size in enumerate(shape)]
+    return np.broadcast_to((rng.random(drawn) >= p) / (1 - p), shape)
+
+
+def of_networks(given, batch, rng, share=0.3, alike=None):
     """R, Q and the heads (RUNS, ...) by the definition."""
     N, decay, v = given["N"], given["decay"], np.atleast_2d(given["start"]["v"])
     R, Q, shared = np.array(UNITS["R"]), np.array(UNITS["Q"]), len(v) == 1
     B, J = np.split(vectors_with(np.block([[TASKS, R.T], [R, Q]]), N, rng), 2)
     J, v = (np.tile(part, (RUNS, 1, 1)) for part in (J, v))
-    for x, second in examples(given, batch, rng, share):
+    for step, (x, second) in enumerate(examples(given, batch, rng, share)):
         task = second.astype(int)
         y, h = x @ B.T, x @ np.swapaxes(J, 1, 2)
         head = v[np.arange(RUNS)[:, None], 0 * task if shared else task]
-        g, slope = erf(h / np.sqrt(2)), np.sqrt(2 / np.pi) * np.exp(-(h**2) / 2)
+        mask = masks(given, step, h.shape, rng, alike)
+        g, slope = mask * erf(h / np.sqrt(2)), mask * np.sqrt(2 / np.pi) * np.exp(-(h**2) / 2)
         target = np.take_along_axis(erf(y / np.sqrt(2)), task[..., None], 2)[..., 0]
         e = target + given["noise"] * rng.standard_normal(task.shape) - (head * g).sum(-1)
         J = (1 - decay / N) * J + given["eta"] * np.einsum("rbk,rbn->rkn", head * slope * e[..., None], x) / batch
@@ -104,21 +114,24 @@ def deviation(run, given, **planted):
     [
         ("perceptron", 1),
         *(pytest.param(*one, marks=pytest.mark.slow) for one in (("perceptron", 3), ("network", 1), ("network", 12))),
+        *(pytest.param("dropout", batch, marks=pytest.mark.slow) for batch in (1, 12)),
     ],
 )
 def test_the_chain_has_the_distribution_of_weight_vectors(learning, batch):
-    """Of fewer examples than students, and of more than inputs; another share of replay and other labels are found."""
+    """Of fewer examples than students, and of more than inputs; another share of replay, other labels, and masks that
+    all units of an example or all examples of a step share are found."""
     given = LEARNING[learning]
     run = run_of(given, batch)
     assert deviation(run, given) > LEVEL
-    for planted in ({"share": 0.5}, *([{"flip": 0.16}] if learning == "perceptron" else [])):
+    others = {"perceptron": [{"share": 0.5}, {"flip": 0.16}], "network": [{"share": 0.5}]}
+    for planted in others.get(learning, [{"alike": 2 if batch == 1 else 1}]):
         assert deviation(run, given, **planted) < LEVEL
 
 
 @pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("given", [PERCEPTRON | {"engine": "vectors"}, NETWORK | {"engine": "vectors"}, SHARED])
+@pytest.mark.parametrize("given", [*(given | {"engine": "vectors"} for given in LEARNING.values()), SHARED])
 def test_the_direct_engine_and_a_shared_head_have_it_too(given, batch):
     assert deviation(run_of(given, batch), given) > LEVEL
 
@@ -135,7 +148,7 @@ def recompiled(monkeypatch):
 @pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("learning", LEARNING)
+@pytest.mark.parametrize("learning", ["perceptron", "network"])
 def test_one_degree_of_freedom_too_many_changes_the_distribution(learning, batch, recompiled, monkeypatch):
     chi_variable = gram.chi_variable
     monkeypatch.setattr(gram, "chi_variable", lambda key, d, *others: chi_variable(key, d + 1, *others))
@@ -144,7 +157,7 @@ def test_one_degree_of_freedom_too_many_changes_the_distribution(learning, batch
 
 @pytest.mark.quick
 @pytest.mark.slow
-@pytest.mark.parametrize("learning", LEARNING)
+@pytest.mark.parametrize("learning", ["perceptron", "network"])
 def test_noise_of_a_batch_that_is_not_divided_changes_the_distribution(learning, recompiled, monkeypatch):
     """The part across the basis has the length of one example's, not of the mean of three."""
     factor = gram.lower_factor
