@@ -221,6 +221,21 @@ def test_a_smooth_rate_of_a_network_has_the_errors_of_its_fixed_steps_and_beats_
     assert np.exp(cost) == pytest.approx(smooth.eps_g.values[-1], rel=1e-7)
 
 
+@pytest.mark.slow
+def test_a_smooth_dropout_has_the_errors_of_its_fixed_steps_and_beats_a_constant():
+    """Three units that learn from one with noise gain from dropout at first."""
+    given = {"M": 1, "K": 3, "noise": 0.3, "t": [1, 4], "start": {"Q": 0.25, "R": [[0.1], [0.2], [0.3]]}}
+    wish = {"optimal": {"points": 3}}
+    solution = theory.solve(Network(network="erf", dropout=wish, **given))
+    assert solution.gain > 1.05
+    assert solution.control.values[0, 0] > solution.control.values[0, 1]
+    [(cell, best)] = with_best([network(**given, dropout=wish)], 4.0)
+    problem = problem_of(network(**given, dropout=wish), best.controls["dropout"].segments)._replace(step=0.02)
+    cost = value_and_gradient(problem, np.array(best.controls["dropout"].values))[0]
+    assert np.exp(cost) == pytest.approx(solution.eps_g.values[-1], rel=1e-6)
+    assert cell.drops
+
+
 def test_a_stored_optimum_is_drawn_without_another_search(monkeypatch):
     """By a process that knows of none; another optimum is searched."""
     from figures.panels import dense
