@@ -173,6 +173,12 @@ def test_what_is_known_without_dropout_only_is_refused_with_it(find, sentence):
         find(Network(network="erf", t=[1], start={"Q": 0.25, "R": 0}, dropout=0.2))
 
 
+def test_an_optimal_dropout_is_constant_on_segments():
+    start = {"Q": 0.25, "R": {"diagonal": 0.1}}
+    with pytest.raises(ScenarioError, match="dropout: an optimal dropout is constant on segments"):
+        Network(network="erf", t=[2], start=start, dropout={"optimal": {"points": 3}})
+
+
 def test_dropout_changes_with_time_for_inputs_of_equal_variance_only():
     steps = {"at": [0, 1], "is": [0.2, 0]}
     with pytest.raises(ScenarioError, match="dropout: changes with time for gaussian inputs of equal variance only"):

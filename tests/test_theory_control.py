@@ -97,7 +97,7 @@ def perceptron(**given):
     return cell
 
 
-DROPOUT = {key: {"optimal": {"points": 2}} for key in ["eta", "dropout"]}
+DROPOUT = dict.fromkeys(["eta", "dropout"], "optimal")
 BOTH = {key: {"optimal": {"objective": {"last": [1, 3]}}} for key in ["eta", "protocol"]}
 NOISE = {"at": [0, 1], "is": [0.1, 0.3]}
 TWO = {"along": [[0.2, 0.1], [0.0, 0.3]], "Q": 0.25, "v": [[0.5, 0.3], [0.2, 0.6]]}
@@ -222,17 +222,17 @@ def test_a_smooth_rate_of_a_network_has_the_errors_of_its_fixed_steps_and_beats_
 
 
 @pytest.mark.slow
-def test_a_smooth_dropout_has_the_errors_of_its_fixed_steps_and_beats_a_constant():
+def test_an_optimal_dropout_has_the_errors_of_its_fixed_steps_and_beats_a_constant():
     """Three units that learn from one with noise gain from dropout at first."""
-    given = {"M": 1, "K": 3, "noise": 0.3, "t": [1, 4], "start": {"Q": 0.25, "R": [[0.1], [0.2], [0.3]]}}
-    wish = {"optimal": {"points": 3}}
+    given = {"M": 1, "K": 3, "noise": 0.3, "t": [2, 8], "start": {"Q": 0.25, "R": [[0.1], [0.2], [0.3]]}}
+    wish = {"optimal": {"segments": 3}}
     solution = theory.solve(Network(network="erf", dropout=wish, **given))
     assert solution.gain > 1.05
     assert solution.control.values[0, 0] > solution.control.values[0, 1]
-    [(cell, best)] = with_best([network(**given, dropout=wish)], 4.0)
-    problem = problem_of(network(**given, dropout=wish), best.controls["dropout"].segments)._replace(step=0.02)
+    [(cell, best)] = with_best([network(**given, dropout=wish)], 8.0)
+    problem = problem_of(network(**given, dropout=wish), equal_segments(8.0, 3))
     cost = value_and_gradient(problem, np.array(best.controls["dropout"].values))[0]
-    assert np.exp(cost) == pytest.approx(solution.eps_g.values[-1], rel=1e-6)
+    assert np.exp(cost) == pytest.approx(solution.eps_g.values[0, -1], rel=1e-5)
     assert cell.drops
 
 

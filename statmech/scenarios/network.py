@@ -256,6 +256,8 @@ class Network(AbstractScenario):
         names = [name for name, value in self.axis_values().items() if any(map(is_over_time, points(value)))]
         if names and any(law != Gaussian() for law in points(self.inputs)):
             yield (names[0],), "changes with time for gaussian inputs of equal variance only"
+        if any(wish.points > 1 for wish in self.wishes.get("dropout", ())):
+            yield ("dropout",), "an optimal dropout is constant on segments: between points it would leave its bounds"
         if not found and self.wishes:
             if self.unsolved:
                 first = next(iter(self.wishes))

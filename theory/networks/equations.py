@@ -58,7 +58,6 @@ from theory.numerics.pieces import in_pieces
 
 RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
 RATES = "eta", "eta_v", "noise", "decay", "dropout"
-OF_TIME = "eta", "dropout"  # may be polynomials of time; others are constant on each piece
 MAX_STEPS, MAX_STEPS_LESS = 2_000_000, 20_000
 LANES = 128  # parameter combinations that are integrated side by side
 
@@ -83,7 +82,7 @@ class Equations:
 
 class Setting(NamedTuple):
     """Run-time arguments, lanes last: the activation's parameters, rates, noise, decay, dropout (L,), T (M, M, L),
-    w (M, L), and those of `OF_TIME` that change within a piece (`statmech.controls.Polynomials`), if there are any."""
+    w (M, L), and the learning rate (`statmech.controls.Polynomials`) if it changes."""
 
     parameters: dict[str, Array]
     eta: Array
@@ -93,7 +92,7 @@ class Setting(NamedTuple):
     dropout: Array
     T: Array
     w: Array
-    course: dict[str, Any] | None = None
+    course: Any = None
 
 
 class Entries(NamedTuple):
@@ -172,16 +171,16 @@ def field(equations: Equations, setting: Setting, rows: Array) -> Array:
 
 
 def over_time(rates: Callable[[Setting, Array], Array], setting: Setting, rows: Array) -> Array:
-    """The time derivative of the state's rows (C, L); the last is the time if something is a function of it."""
+    """The time derivative of the state's rows (C, L); the last is the time if the learning rate is a function of it."""
     if setting.course is None:
         return rates(setting, rows)
-    at = {name: jax.vmap(lambda of, t: of.at(t), -1)(of, rows[-1]) for name, of in setting.course.items()}
-    now = rates(setting._replace(course=None, **at), rows[:-1])
+    eta = jax.vmap(lambda course, t: course.at(t), -1)(setting.course, rows[-1])
+    now = rates(setting._replace(eta=eta, course=None), rows[:-1])
     return jnp.concatenate([now, jnp.ones_like(rows[-1:])])
 
 
 def with_time(solve: Callable[[Array], tuple[Array, Array]], setting: Setting, start: Array) -> tuple[Array, Array]:
-    """Solve from the state's rows (C, L), with a row of the time if something is a function of it."""
+    """Solve from the state's rows (C, L), with a row of the time if the learning rate is a function of it."""
     if setting.course is None:
         return solve(start)
     rows, completed = solve(np.concatenate([start, np.zeros_like(start[:1])]))
@@ -219,8 +218,8 @@ def setting_of(cells: Sequence[NetworkCell]) -> Setting:
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
     rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in RATES}
     T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
-    of_time = [{name: of for name, of in cell.polynomials.items() if name in OF_TIME} for cell in cells]
-    course = jax.tree.map(lambda *of: np.stack(of, axis=-1), *of_time) if of_time[0] else None
+    courses = [cell.polynomials["eta"] for cell in cells if "eta" in cell.given]
+    course = jax.tree.map(lambda *of: np.stack(of, axis=-1), *courses) if courses else None
     return Setting(parameters, **rates, T=T, w=w, course=course)
 
 
