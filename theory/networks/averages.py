@@ -27,8 +27,8 @@ gradients. Since :math:`\langle r^n\rangle = \rho^{n-1}`,
 .. math:: \langle r_ir_j\rangle = \rho^{\delta_{ij}}, \qquad
           \langle r_ir_jr_ar_b\rangle = \rho^{4-|\{i,j,a,b\}|},
 
-and likewise for any number of factors: :math:`\rho` to the number of those that occur before among them. Masks do not
-depend on the fields, so that these means multiply the terms of the sums; teacher units, which are never silent, have no
+and likewise for any number of factors: :math:`\rho` to their number less that of different units. Masks do not depend
+on the fields, so that these means multiply the terms of the sums; teacher units, which are never silent, have no
 factors.
 
 An activation without closed forms is averaged over a lattice of values of all fields together
@@ -53,8 +53,8 @@ TERMS = 2**16  # averages I4 that are computed together: their covariances then 
 
 
 class Masks(NamedTuple):
-    """Dropout: the square rho (L,) of the factors on units, whose mean is 1, and the number of students, which have
-    them."""
+    """Dropout: the mean square rho (L,) of the factors on units, whose mean is 1, and the number of students, which
+    have them."""
 
     rho: Array
     students: int

@@ -27,8 +27,7 @@ with the weights c of all units in e and :math:`\rho = 1/(1-p)`,
    \langle\delta_i\delta_j\rangle &= v_iv_j\Big[\sum_{ab}\rho^{n(ijab)}c_ac_b I_4(i, j, a, b)
    + \rho^{\delta_{ij}}\sigma^2\langle g'(h_i)g'(h_j)\rangle\Big],
 
-where n counts the students among i, j, a, b that occur before among them: 4 less the number of different students if
-all are students.
+where n is the number of students among i, j, a, b less that of different ones.
 """
 
 from __future__ import annotations
