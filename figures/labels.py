@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from statmech.controls import control_from
 from statmech.scenarios.base import AbstractScenario
 
 SETTING = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only say how to set what follows
@@ -79,15 +80,15 @@ def browser_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
 
     >>> from statmech import Scenario
     >>> label = browser_label(Scenario(rule="hebb", t=1))
-    >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal")
-    ('hebb', 'η = 0.5', 'optimal η')
+    >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal"), label("eta", "1, from t = 5 on 0.5")
+    ('hebb', 'η = 0.5', 'optimal η', 'η = 1 → 0.5 at t = 5')
     """
 
     def label(name: str, value: Any) -> str:
         key = symbol(scenario, name)
         if isinstance(value, str) and not key.startswith("$"):
             return value
-        return valued(lettered(key) or name, value if isinstance(value, str) else f"{value:g}")
+        return valued(lettered(key) or name, in_steps(value) if isinstance(value, str) else f"{value:g}")
 
     return label
 
@@ -97,9 +98,11 @@ def value_in_words(value: Any) -> str:
 
     >>> value_in_words({"t0": 5.0}), value_in_words({"spectrum": {"eigenvalues": [0.2, 1.8]}})
     ('5', 'spectrum [0.2, 1.8]')
-    >>> value_in_words({"power_law": {"decay": 1.5, "teacher_decay": 2.0}})
-    'power_law (decay 1.5, teacher_decay 2)'
+    >>> value_in_words({"power_law": {"decay": 1.5, "teacher_decay": 2.0}}), value_in_words({"at": [0, 5], "is": [1, 2]})
+    ('power_law (decay 1.5, teacher_decay 2)', '1 → 2 at t = 5')
     """
+    if isinstance(value, dict) and {*value} == {"at", "is"}:
+        return in_steps(str(control_from(value)))
     if isinstance(value, dict):
         words = [(name, value_in_words(one)) for name, one in value.items()]
         named = len(words) > 1 or any(isinstance(one, dict) for one in value.values())
@@ -108,6 +111,15 @@ def value_in_words(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(value_in_words, value))}]"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def in_steps(words: str) -> str:
+    """Return the name of a function of time as browsers show it, with its steps as arrows.
+
+    >>> in_steps("0.2, from t = 10 on 0"), in_steps("optimal")
+    ('0.2 → 0 at t = 10', 'optimal')
+    """
+    return STEP.sub(r" → \2 at t = \1", words)
 
 
 def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:

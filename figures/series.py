@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from figures import functions_of_time
 from figures.labels import value_label
 from figures.style import COLOURS, MOST_POINTS, shades
 from statmech.numerics.statistics import standard_error_of_runs
@@ -89,13 +90,13 @@ class Scales:
 def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units).
 
-    Of those that only theory has, controls. Where there are several recorded times, only variables of each time are
+    Of those that only theory has, controls, and keys that are functions of time. Where there are several recorded times, only variables of each time are
     shown, and not a run's best epoch.
     """
     recorded = times(scenario)
     inner, least = {*recorded, *AVERAGED}, {dim for dim, values in recorded.items() if len(values) > 1}
     controls = {name: variable for name, variable in scenario.theory_only.items() if variable.role == "control"}
-    every = scenario.variables | controls
+    every = scenario.variables | controls | functions_of_time.variables(scenario)
     numbers = {name: variable for name, variable in every.items() if variable.missing is np.nan}
     return {name: variable for name, variable in numbers.items() if least <= {*variable.dims} <= inner}
 
@@ -395,6 +396,26 @@ def curve(
             ),
         )
     return made
+
+
+def united(curves: Sequence[Curve]) -> list[Curve]:
+    """Return curves of theory with each line once, labelled by what the curves of this line have in common.
+
+    The others are empty, so that each line has the colour of its place.
+    """
+    lines = [None if curve.theory is None else tuple(curve.theory.tolist()) for curve in curves]
+    return [
+        Curve("", curve.x) if line in lines[:index] else replace(curve, label=_common(curves, lines, line))
+        for index, (curve, line) in enumerate(zip(curves, lines, strict=True))
+    ]
+
+
+def _common(curves: Sequence[Curve], lines: Sequence[Any], line: Any) -> str:
+    """Return the parts of labels that are those of all curves of a line; nothing if it is that of all curves."""
+    labels_ = [curve.label.split(", ") for curve, other in zip(curves, lines, strict=True) if other == line]
+    if len(labels_) == len(curves) > 1:
+        return ""
+    return ", ".join(part for part in labels_[0] if all(part in label for label in labels_))
 
 
 def thinned(curve: Curve, log: bool) -> Curve:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from figures import series
-from figures.labels import typeset
+from figures.labels import in_steps, typeset
 from figures.legends import UNRESOLVED
 from figures.series import Layout
 from statmech.results.results import Results
@@ -48,14 +48,14 @@ def caption(results: Results, shown: Sequence[str], at: str = "", runs: bool = F
     if lines and series.has_bands(scenario):
         lines += [BAND + (f", {UNRESOLVED}" if series.lacks_bands(results) else "")]
     known = scenario.variables | scenario.theory_only
-    levels = [typeset(known[level].symbol) for name in series.drawn(scenario) for level in known[name].levels]
+    levels = [typeset(known[level].symbol) for it in series.drawn(scenario).values() for level in it.levels]
     dotted = [f"dotted: {', '.join(dict.fromkeys(levels))}"] if results.theory is not None and levels else []
     return "; ".join([", ".join([*([at] if at else []), *fixed]), *seeds, *lines, *dotted])
 
 
 def said_of(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Return the value of a key as HTML, in one piece."""
-    said = html.escape(value) if isinstance(value, str) else f"{value:,g}"
+    said = f"{value:,g}" if isinstance(value, int | float) else html.escape(in_steps(str(value)))
     return f"{typeset(scenario.describe(name).label)}\u00a0=\u00a0{said}"
 
 

@@ -35,7 +35,7 @@ div[id^="flexbox"] {
 @media (min-width: 700px) {
   div[id^="flexbox"]:has(> :nth-child(4):last-child) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
 }
-div[id^="flexbox"]:has(.below) { grid-template-rows: minmax(260px, 5fr) minmax(150px, 2fr) }
+div[id^="flexbox"]:has(.below) { grid-template-rows: minmax(260px, 5fr); grid-auto-rows: minmax(130px, 2fr) }
 div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax(0, 1fr) }
 div[id^="flexbox"]:has(> :nth-child(3) > .below) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
 .below { grid-column: 1 / -1 }
@@ -72,6 +72,8 @@ class Charts:
         self.plane: Plane | None = None
         self.panes: list[Any] = []
         self.wanted: tuple[str, ...] = ()
+        self.aligned = False  # whether charts of controls lie below the others
+        self.fresh = True  # until a page that opens has shown its first results
         self.dark = False  # whether the page is
         self.lecture, self.turned = False, 0  # whether one chart is shown, in large letters, and which
         self.variables = pmui.MultiChoice(label="charts", options={}, sizing_mode="stretch_width")
@@ -97,7 +99,7 @@ class Charts:
 
     def use(self, view: View) -> None:
         """Set the switches as a view has them, without drawing."""
-        self.wanted = view.show
+        self.wanted, self.fresh = view.show, True
         self._release(draw=False)
         for widget, value in (
             (self.log_x, "x" in view.log),
@@ -141,20 +143,27 @@ class Charts:
     def show(self, picture: Picture) -> None:
         """Show results with no other axes than those of the layout."""
         self.picture = picture
-        self.drawn = series.drawn(picture.results.scenario)
+        known, self.drawn = self.drawn, series.drawn(picture.results.scenario)
         options = {typeset(variable.symbol): name for name, variable in series.distinct(self.drawn).items()}
         if self.variables.options != options or self.wanted:
             shown = series.of_interest(picture.results) or self.drawn
             errors = [name for name in series.with_values(picture.results) if name.startswith("eps")]
             every = dict.fromkeys([*errors[:1], *shown])  # the error, too, if theory has one value of it
             first = sorted(every, key=lambda name: not name.startswith("eps"))
-            wanted = [name for name in self.wanted if name in self.drawn]
-            self.wanted = ()
+            wanted = [name for name in self.wanted if name in self.drawn] or self._still(known)
+            self.wanted, self.fresh = (), False
             with pn.param.param.discard_events(self.variables):
                 self.variables.options = options
                 self.variables.value = wanted or first[:OPEN]
             self.variables.param.trigger("options", "value")
         self.draw()
+
+    def _still(self, known: dict[str, Variable]) -> list[str]:
+        """Return the variables that are shown and still there, and the controls that there were not before; none of a
+        page that opens."""
+        shown = [] if self.fresh else [name for name in self.variables.value or () if name in self.drawn]
+        controls = [name for name, it in self.drawn.items() if it.role == "control" and name not in known]
+        return [*dict.fromkeys([*shown, *controls])] if shown else []
 
     def draw(self) -> None:
         """Draw the results; new charts are made only if their axes have changed."""
@@ -185,6 +194,8 @@ class Charts:
             return self.plane.show(results, layout, self.held.get(self._plane_name(), ()))
         assert self.grid is not None
         self.grid.show(results, layout, self.held, self.runs.value)
+        if self.aligned:
+            self._align()
         return next(reversed(self.grid.shown.values()), [])
 
     def _make(self, axes: Axes) -> None:
@@ -200,23 +211,33 @@ class Charts:
         assert self.grid is not None
         charts = [self.plane.chart] if self.plane else list(self.grid.charts.values())
         controlled = [name for name in self.grid.charts if self.drawn[name].role == "control"]
-        if len(controlled) == 1 < len(charts):
-            self._place_below(self.grid.charts[controlled[0]])
+        self.aligned = 0 < len(controlled) < len(charts)
+        if self.aligned:
+            self._place_below([self.grid.charts[name] for name in controlled])
         for chart in charts:  # its own style sheet, for the figure stands in the place of its pane
             chart.figure.stylesheets = [CELL]
         self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
         self.area.objects = self.panes
 
-    def _place_below(self, control: Chart) -> None:
-        """Let the chart of a control have the x of the chart above it, and both have their axes of y in line."""
+    def _place_below(self, controls: Sequence[Chart]) -> None:
+        """Let charts of controls have the x of the chart above them, and all have their axes of y in line."""
         assert self.grid is not None
-        above = [chart.figure for chart in self.grid.charts.values() if chart is not control]
-        for figure in (*above, control.figure):
+        above = [chart.figure for chart in self.grid.charts.values() if chart not in controls]
+        below = [chart.figure for chart in controls]
+        for figure in (*above, *below):
             figure.min_border_left = LEFT
-        control.figure.css_classes = [BELOW]
-        control.figure.x_range = above[0].x_range
-        if len(above) == 1:
-            above[0].xaxis.axis_label = None  # the one below is that of both
+        for figure in below:
+            figure.css_classes = [BELOW]
+            figure.x_range = above[0].x_range
+        for figure in [*(above if len(above) == 1 else []), *below[:-1]]:
+            figure.xaxis.axis_label = None  # the lowest one is that of all
+
+    def _align(self) -> None:
+        """Leave room for the longest labels of lines in all charts, so that they end in line."""
+        assert self.grid is not None
+        room = max((chart.figure.min_border_right or 0 for chart in self.grid.charts.values()), default=0)
+        for chart in self.grid.charts.values():
+            chart.leave(room)
 
     def _axes(self, picture: Picture) -> Axes:
         results, x = picture.results, picture.layout.x

@@ -54,6 +54,8 @@ class FormMenu:
         Makes the key's own value of one in a config.
     label
         Names a value that no form describes.
+    title
+        Of the menu; by default the key.
     """
 
     def __init__(
@@ -64,17 +66,24 @@ class FormMenu:
         default: Any,
         read: Callable[[Any], Any],
         label: Callable[[Any], str] = str,
+        title: str = "",
     ):
         self.key, self.forms, self.opened = key, forms, config
         self.given = config.get(key) or default
         several = isinstance(self.given, list)  # each is a curve
         value = read(self.given[0] if several else self.given)
         name, values = (GIVEN, ()) if several else self._form_of(value)
-        options = {form.title: name for name, form in forms.items()}
+        options = {html.escape(form.title): name for name, form in forms.items()}
         if name == GIVEN:
             options[SEVERAL if several else html.escape(label(value))] = GIVEN
         self.menu = pmui.Select(
-            label=key, options=options, value=name, width=160, margin=(4, 6), size="small", visible=bool(forms)
+            label=title or key,
+            options=options,
+            value=name,
+            width=160,
+            margin=(4, 6),
+            size="small",
+            visible=bool(forms),
         )
         self.sliders = {of: self._sliders(form, values if of == name else ()) for of, form in forms.items()}
         self.widgets = [self.menu, *(slider for sliders in self.sliders.values() for slider in sliders)]
@@ -103,6 +112,12 @@ class FormMenu:
         for name, sliders in self.sliders.items():
             for slider in sliders:
                 entitle(slider, slider.label, name == self.menu.value)
+
+    def show(self, visible: bool) -> None:
+        """Show the menu and its sliders, or hide them while the key is chosen elsewhere."""
+        self.menu.visible = visible and bool(self.forms)
+        for slider in self.sliders.get(self.menu.value, ()):
+            entitle(slider, slider.label, visible)
 
     def _state(self) -> tuple[str, tuple[Any, ...]]:
         name = self.menu.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,13 @@ from figures import series
 from figures.explorer import page_theory, settings, sliders
 from figures.explorer.background import FIRST, Background, sentence
 from figures.explorer.chart_content import Picture, caption, said_of
+from figures.explorer.curricula import constant_in, control_menus
 from figures.explorer.delayed_calls import Clock
 from figures.explorer.link import FILES
 from figures.explorer.spectrum import input_menu
 from figures.explorer.task_order import protocol_menu
 from figures.explorer.time_slider import Player
+from figures.functions_of_time import with_functions
 from figures.series import Layout
 from statmech.config import overridden
 from statmech.errors import ConfigError
@@ -43,6 +45,7 @@ LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0
 CORRECTIONS, BAND = "corrections", "band of one run"  # the key, and the switch that sets it
 SEARCHING = "searching for the optimum: a minute or more"
 BEFORE = "; the charts show the settings before"
+UNTIL_THEN = "; until then without it"
 NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 
 
@@ -51,7 +54,7 @@ class Live:
 
     `shown()` is called at every step of a drag, `settled()` at its end, and `message(severity, text)` with errors and
     progress; `runs()` is whether single runs are drawn. `row` and `strip` hold the controls that are always in sight,
-    `more` the others.
+    `more` the others. `functions` are the values of keys among which menus offer functions of time.
     """
 
     def __init__(
@@ -62,8 +65,9 @@ class Live:
         settled: Callable[[], None],
         message: Callable[[str, str], None],
         runs: Callable[[], bool] = lambda: False,
+        functions: Mapping[str, list[Any]] | None = None,
     ):
-        self.runs = runs
+        self.runs, self.functions = runs, functions or {}
         self.choice, self.given, self.shown, self.settled, self.message = choice, view.config, shown, settled, message
         self.kind = kinds()[choice]
         self.learning = self.kind.CHOICE
@@ -86,7 +90,8 @@ class Live:
             margin=(4, 6),
             visual_size="small",
         )
-        self.menus = (input_menu(choice, view.config), protocol_menu(choice, view.config))
+        self.controls = {menu.key: menu for menu in control_menus(choice, view.config, self.functions)}
+        self.menus = (input_menu(choice, view.config), protocol_menu(choice, view.config), *self.controls.values())
         listed = {**view.config, **{menu.key: None for menu in self.menus}}  # a menu has its own entry for a list
         several = settings.several_in(choice, listed, self.along)
         values = view.config.get(several, ())
@@ -144,24 +149,34 @@ class Live:
             if page_theory.is_to_be_searched(scenario):
                 self._wait_for_search(scenario)
                 return
-            began = time.perf_counter()
-            theory, smooth = page_theory.both(scenario, self.along)
-            self.spent = time.perf_counter() - began
+            self._solve(scenario)
         except Exception as problem:  # a user's rule may raise anything
             self._failed(problem)
             return
+        self._rest()
+
+    def _solve(self, scenario: AbstractScenario) -> None:
+        """Solve and show theory, without the simulation of what was shown before."""
+        began = time.perf_counter()
+        theory, smooth = page_theory.both(scenario, self.along)
+        self.spent = time.perf_counter() - began
         self.scenario, self.theory, self.smooth, self.simulation = scenario, theory, smooth, None
         self.background.stop()
         self.anyway.visible = False
         self.player.offer(*self._times())
         if theory is not None:
             self.shown()
-        self._rest()
 
     def _wait_for_search(self, scenario: AbstractScenario) -> None:
-        """Search the optimum that a scenario wants once the drag has ended, and show it when it is found."""
+        """Search the optimum that a scenario wants once the drag has ended, and show it when it is found.
+
+        A page that shows nothing yet has the same without optima until then.
+        """
+        first = self.theory is None
+        if first:
+            self._solve(page_theory.without_optima(scenario))
         token = self.background.stop()
-        self.message("progress", SEARCHING + (BEFORE if self.theory is not None else ""))
+        self.message("progress", SEARCHING + (UNTIL_THEN if first else BEFORE))
 
         def search() -> None:
             if token == self.background.token:
@@ -193,7 +208,7 @@ class Live:
         last: dict[str, Any] = dict.fromkeys(layout.rest, -1)
         if self.player.axis in layout.rest:
             last[self.player.axis] = self.player.index
-        results = series.sliced(self.results, last)
+        results = series.sliced(with_functions(self.results), last)
         if self.plane is not None:
             results = self._so_far(results)
         axis, at = self.player.axis, ""
@@ -285,7 +300,7 @@ class Live:
             raise ConfigError(f"choose at least one {self.learning}")
         given = {**self.given, self.learning: list(self.chosen.value), "seeds": self.seeds.value}
         for menu in self.menus:
-            given |= menu.config
+            given |= menu.config if menu.key != self.along else {}
         if self.band.visible:
             given[CORRECTIONS] = self.band.value
         for name, slider in self.sliders.items():
@@ -379,6 +394,8 @@ class Live:
     def _value(self, name: str) -> Any:
         """The value that a slider begins with: of several the last, for a key without any the first possible one."""
         given = self.given.get(name, settings.default_of(self.choice, name))
+        if name in self.controls:
+            return constant_in(self.functions.get(name, given), settings.default_of(self.choice, name))
         given = settings.stops_of(self.choice, name)[0] if given is None else given
         return given[-1] if isinstance(given, list) else given
 
@@ -386,12 +403,15 @@ class Live:
         """Name the sliders, and hide those of keys that do not apply."""
         for menu in self.menus:
             menu.arrange()
+        for name, control in self.controls.items():
+            control.show(name != self.along)
         self._keep_within()
         upto = {self.along, *([settings.page_of(self.choice).along] if self._usual_is_recorded() else [])}
         chosen = settings.chosen_in(self.choice, {**self.given, self.learning: self.chosen.value or ()})
         for name, slider in self.sliders.items():
             needed = settings.has(self.choice, chosen, name) and name not in self._inapplicable
             needed &= name in settings.page_of(self.choice).within or self._is_given(name)
+            needed &= name not in self.controls or name == self.along or self.controls[name].is_constant
             title = settings.symbol(self.choice, name) + (" up to" if name in upto else "")
             sliders.entitle(slider, title, needed and name != self.several.value)
 
@@ -429,7 +449,8 @@ class Live:
 
     def _may_be_curves(self, given: str) -> list[str]:
         """Return the keys whose values may be curves: those that have sliders, and one that has several values."""
-        names = [name for name in self._may_lie_along_x() if not settings.is_recorded(self.choice, name)]
+        possible = [name for name in self._may_lie_along_x() if name not in self.controls]
+        names = [name for name in possible if not settings.is_recorded(self.choice, name)]
         return [*dict.fromkeys([*names, *([given] if given else [])])]
 
     def step(self, number: int) -> str:

@@ -16,7 +16,8 @@ import panel_material_ui as pmui
 from panel.util.parameters import edit_readonly
 
 import figures
-from figures.explorer import link, page_theory, settings
+from figures import functions_of_time
+from figures.explorer import curricula, link, page_theory, settings
 from figures.explorer.background import sentence
 from figures.explorer.charts import Charts
 from figures.explorer.keys import ARROWS, STEPS, TURNS, Keys
@@ -197,7 +198,8 @@ class Page:
             problem = sentence(failure)
         choice, view, cut = opened(scenario, view)
         self._menus(choice)
-        self._open(choice, view)
+        own = scenario is not None and settings.choice_of(scenario) == choice
+        self._open(choice, view, curricula.offered(scenario) if own else {})
         if problem:
             self._say("warning", problem)
         elif cut:
@@ -254,11 +256,11 @@ class Page:
         elif isinstance(self.source, Live) and key in STEPS:
             self._say("progress", self.source.step(STEPS[key]))
 
-    def _open(self, choice: str, view: View) -> None:
-        """Show another scenario, or another view of the same."""
+    def _open(self, choice: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
+        """Show another scenario, or another view of the same; of a config with the functions of time in its menus."""
         self.message.visible = False
         self.charts.use(view)
-        live = Live(view, choice, self._shown, self._settled, self._say, lambda: self.charts.runs.value)
+        live = Live(view, choice, self._shown, self._settled, self._say, lambda: self.charts.runs.value, functions)
         self._use(live)
         if self.inline:
             live.clock.later(1, live.update)
@@ -419,8 +421,15 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
     if getattr(scenario, "K", None) == 1:
         variables = scenario.variables
         usual = replace(usual, show=tuple(dict.fromkeys(variables[name].alone or name for name in usual.show)))
+    if controls := functions_of_time.variables(scenario):
+        kept = usual.show if page.curves else usual.show[:1]  # of several tasks, the order as well
+        usual = replace(usual, show=(*kept, *controls), log=(*settings.logarithmic(scenario, x), *_log_y(usual)))
     held, cut = settings.held_of(scenario, x)
     return replace(view or usual, config=held, x=x), cut
+
+
+def _log_y(view: View) -> tuple[str, ...]:
+    return tuple(name for name in view.log if name == "y")
 
 
 def named(scenario: AbstractScenario, name: str) -> View | None:

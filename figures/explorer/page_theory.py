@@ -6,13 +6,15 @@ import json
 import threading
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from figures import series
 from figures.explorer import settings
+from figures.functions_of_time import jumps
 from statmech.errors import StatmechError
+from statmech.optima import OPTIMAL
 from statmech.numerics.accuracy import accurate_enough_for_charts
 from statmech.results.results import Results
 from statmech.scenarios.axes import points
@@ -34,6 +36,8 @@ def both(scenario: AbstractScenario, along: str) -> tuple[xr.Dataset | None, xr.
         return None, None
     values = values_along(scenario, along)
     dense = _dense(settings.choice_of(scenario), along, values)
+    if dense and along == "t":
+        dense = sorted({*dense, *(at for at in jumps(scenario) if values[0] < at < values[-1])})
     averaged = [name for name, it in scenario.variables.items() if it.between]  # between recorded times
     if len(dense) <= len(values):
         return _solved(scenario), None
@@ -56,6 +60,29 @@ def is_to_be_searched(scenario: AbstractScenario) -> bool:
     from theory.control.best_controls import are_known  # here: it needs JAX
 
     return not are_known([*scenario.cells()], recorded_last(scenario))
+
+
+def without_optima(scenario: AbstractScenario) -> AbstractScenario:
+    """Return a scenario with the other values alone of keys that are wanted at their optimum, or with simple ones.
+
+    >>> from statmech import Scenario
+    >>> without_optima(Scenario(rule="hebb", t=1, eta=[0.5, "optimal"])).eta
+    (0.5,)
+    """
+    config, choice = scenario.config(), settings.choice_of(scenario)
+    simple = {name: settings.default_of(choice, name) for name in settings.controllable(scenario)}
+    simple[settings.PROTOCOL] = "interleaved" if config.get("switch") is None else "blocked"
+    for name in simple.keys() & config.keys():
+        given = config[name] if isinstance(config[name], list) else [config[name]]
+        known = [value for value in given if not _is_optimum(value)]
+        if len(known) < len(given):
+            config[name] = known or simple[name]
+    return scenario_from(config)
+
+
+def _is_optimum(written: Any) -> bool:
+    """True if a value in a config is an optimum."""
+    return written == OPTIMAL or (isinstance(written, dict) and OPTIMAL in written)
 
 
 def search(scenario: AbstractScenario) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from figures.functions_of_time import changing
 from figures.labels import lettered
 from figures.series import MOST, WIDE
-from statmech.controls import at_start, is_over_time
+from statmech.controls import at_start
 from statmech.data_sets import MADE
 from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import once, points
@@ -116,6 +117,11 @@ def range_of(choice: str, name: str) -> tuple[float, float, float]:
         return first, last, max(1, round((last - first) / 100))
     step = (high - low) / 100
     return low + step, high - step, step
+
+
+def controllable(kind: Any) -> list[str]:
+    """Return the keys of a kind that may be functions of time."""
+    return [*kind.OPTIMAL, *kind.STEPPED]
 
 
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
@@ -284,7 +290,7 @@ def x_of(scenario: AbstractScenario) -> str:
     swept = [name for name in scenario.axis_names() if len(points(scenario.axis_values().get(name, ()))) > 1]
     learning = [[name] for name in points(getattr(scenario, scenario.CHOICE))]
     shared = [name for name in swept if all(has(choice, one, name) for one in learning)]
-    numbers = [name for name in shared if scenario.describe(name).numeric]
+    numbers = [name for name in shared if scenario.describe(name).numeric and name not in changing(scenario)]
     longest = max((len(points(scenario.axis_values()[name])) for name in numbers), default=0)
     many = len(scenario.recorded.get(along, ())) > longest
     return along if many or along in numbers or not numbers else numbers[0]
@@ -299,7 +305,8 @@ def logarithmic(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
     >>> logarithmic(Scenario(rule="hebb", t=1, drift=[0.01, 0.1, 1]), "drift")
     ('x',)
     """
-    values = [value for value in points(scenario.axis_values().get(x, ())) if is_number(value)]
+    given = scenario.recorded.get(x, scenario.axis_values().get(x, ()))
+    values = [float(value) for value in points(tuple(given)) if isinstance(value, int | float)]
     return ("x",) if values and min(values) > 0 and max(values) >= WIDE * min(values) else ()
 
 
@@ -314,17 +321,18 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
     for group in config.pop("zip", []):
         config |= {name: once(values) for name, values in group.items()}
     for name in scenario.axis_names():
-        if name in config:
+        if name in config and (name == key or name not in changing(scenario)):
             config[name] = _numbers(scenario, name, config[name])
     config[learning] = once(list(points(getattr(scenario, learning))))
     curves = math.prod(len(scenario.recorded[dim]) for dim in page.curves)
     names = [name for name in scenario.axis_names() if name not in (learning, key)]
+    most = MOST // (curves * len(config[learning]))
     chosen = [PROTOCOL] if page.protocols else []
-    cut = _cut(config, names, MOST // (curves * len(config[learning])), chosen)
+    chosen += [name for name, values in changing(scenario).items() if name != key and len(values) > most]
+    cut = _cut(config, names, most, chosen)
     for name in {key, along}:
         config[name] = thinned(increasing(config[name])) if isinstance(config.get(name), list) else config.get(name)
-    changing = [name for name, given in scenario.axis_values().items() if any(map(is_over_time, points(given)))]
-    return config, [*cut, *(name for name in changing if name not in cut)]
+    return config, cut
 
 
 def _cut(config: dict[str, Any], names: Iterable[str], most: int, alone: Sequence[str] = ()) -> list[str]:
@@ -368,7 +376,7 @@ def _numbers(scenario: AbstractScenario, name: str, written: Any) -> Any:
     """Return the numbers of a key that a config writes as sections, such as {t0: 5}; of functions of time the first."""
     given = points(scenario.axis_values().get(name))
     every = written if isinstance(written, list) else [written]
-    sections = any(isinstance(it, dict) for it in every) or any(map(is_over_time, given))
+    sections = any(isinstance(it, dict) for it in every) or name in changing(scenario)
     if not sections or not scenario.describe(name).numeric:
         return written
     values = once([at_start(value, scenario.describe(name).default) for value in given])

@@ -81,7 +81,8 @@ class Chart:
         self.drawn, self.size, self.high, self.bare = look, look.size, height or HEIGHT, look.bare
         self.limits: Limits | None = None
         self.shown: list[Curve] = []
-        self.stepped = variable.role == "control"
+        self.controlled = variable.role == "control"
+        self.room = 0  # pixels at the right that other charts need
         self.beside: list[Curve] = []  # held for comparison
         self.bent = not whole  # whether lines are curved between the places at which theory is solved
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
@@ -258,10 +259,15 @@ class Chart:
             for name, value in zip(ENDS, row, strict=True):
                 data[name].append(value)
         longest = max((len(line) for text in data["text"] for line in text.split("\n")), default=0)
-        wide = round(10 + WIDTH * LABEL * self.size * longest)
-        if self.figure.min_border_right != wide:
-            self.figure.min_border_right = wide
+        self.leave(round(10 + WIDTH * LABEL * self.size * longest), exactly=True)
         return data
+
+    def leave(self, room: int, exactly: bool = False) -> None:
+        """Leave so many pixels at the right, for labels of lines here or in the charts above and below."""
+        self.room = self.room if exactly else room
+        wide = max(room, self.room)
+        if (self.figure.min_border_right or 0) != wide:
+            self.figure.min_border_right = wide
 
     def _end(self, curve: Curve) -> tuple[float, float] | None:
         """Return the last value of a curve, of theory if it is a line; None if there is no value to see."""
@@ -290,7 +296,9 @@ class Chart:
         self.figure.line(list(x), list(y), line_color="#8a8a8a", line_dash="dotted", line_width=1.2)
 
     def look(self, index: int) -> tuple[str, str]:
-        """Return the colour and the marker of a curve."""
+        """Return the colour and the marker of a curve; of the one control of several curves, the colour of words."""
+        if self.controlled and sum(not curve.empty for curve in self.shown) < 2:
+            return self.drawn.ink, MARKERS[0]
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
         return self.drawn.hue(colour), MARKERS[marker % len(MARKERS)]
 
@@ -351,9 +359,10 @@ class Chart:
         Where theory diverges the line rises far beyond the chart.
         """
         y = beyond_the_frame(y)
-        x, y = _in_steps(x, y) if self.stepped else (x, y)
+        stepped = self.controlled and _is_stepped(y)
+        x, y = _in_steps(x, y) if stepped else (x, y)
         pieces = [(x[it], y[it]) for it in _without_gaps(self._good(x, y))]
-        if self.bent and not self.stepped:
+        if self.bent and not stepped:
             pieces = [curved(*piece, self.log_x, self.log_y) for piece in pieces]
         return [(one.tolist(), other.tolist()) for one, other in pieces] or [([], [])]
 
@@ -396,6 +405,15 @@ class Chart:
 
 def _mathjax(latex: str) -> str:
     return latex.replace("$", "$$")
+
+
+def _is_stepped(y: np.ndarray) -> bool:
+    """True if most values are that of the place before, as where a function of time is constant on segments.
+
+    >>> _is_stepped(np.array([5, 5, 5, 6, 6])), _is_stepped(np.array([5, 6, 7, 8, 8]))
+    (True, False)
+    """
+    return bool(np.unique(y[np.isfinite(y)]).size <= y.size / 2)
 
 
 def _in_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -84,7 +84,8 @@ class ChartGrid:
     ) -> None:
         """Show results with no other axes than those of the layout, and curves held for comparison."""
         for name, chart in self.charts.items():
-            self.shown[name] = self.curves(name, results, layout, runs)
+            curves = self.curves(name, results, layout, runs)
+            self.shown[name] = series.united(curves) if chart.controlled else curves
             chart.show(self.shown[name], (held or {}).get(name, ()))
 
     def fit(self) -> None:

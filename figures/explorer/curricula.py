@@ -1,0 +1,121 @@
+"""The keys that a config has as functions of time: a menu of them, with sliders for one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from figures.explorer import settings
+from figures.explorer.forms import SEVERAL, Form, FormMenu, Slider
+from figures.labels import in_steps
+from statmech.controls import Control, control_from, is_over_time, numbers_in
+from statmech.optima import OPTIMAL, Optimal
+from statmech.scenarios.axes import OVER_TIME
+from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.registry import kinds
+
+CONSTANT, STEP, ALL = "constant", "step", "all"
+STOPS = 20  # of the sliders of a step
+
+
+class ControlMenu(FormMenu):
+    """The menu of a key that may change with time, whose own slider has its value where it is a constant."""
+
+    @property
+    def is_constant(self) -> bool:
+        """True if the key is a number."""
+        return bool(self.menu.value == CONSTANT)
+
+
+def offered(scenario: AbstractScenario | None) -> dict[str, list[Any]]:
+    """Return all values of the keys that a scenario has as functions of time, as its config states them.
+
+    >>> from statmech import Scenario
+    >>> offered(Scenario(rule="hebb", t=9, eta=[1, "optimal"]))
+    {'eta': [1.0, 'optimal']}
+    """
+    if scenario is None:
+        return {}
+    config = scenario.config()
+    for group in config.pop("zip", []):
+        config |= group
+    return {name: _listed(config[name]) for name in settings.controllable(scenario) if _changes(config.get(name))}
+
+
+def control_menus(choice: str, config: Mapping[str, Any], given: Mapping[str, list[Any]]) -> list[ControlMenu]:
+    """Return a menu for each key that changes with time in the config of a page, or among the values `given` of it."""
+    kind = kinds()[choice]
+    every = {name: given.get(name, _listed(config.get(name))) for name in settings.controllable(kind)}
+    return [_menu(choice, name, config, values) for name, values in every.items() if _changes(values)]
+
+
+def _menu(choice: str, name: str, config: Mapping[str, Any], values: list[Any]) -> ControlMenu:
+    functions = [value for value in values if _changes(value)]
+    listed = isinstance(config.get(name), list)
+    key = kinds()[choice].describe(name)
+    forms = {CONSTANT: Form(CONSTANT, (), lambda: None, lambda value: None if is_over_time(value) else ())}
+    if len(functions) > 1:
+        forms |= {str(at): _given(value) for at, value in enumerate(functions) if value != OPTIMAL}
+    forms[STEP] = _step(choice, name, functions, _last(config))
+    if name in kinds()[choice].OPTIMAL:
+        forms[OPTIMAL] = Form(OPTIMAL, (), lambda: OPTIMAL, lambda value: () if value == Optimal() else None)
+    if len(values) > 1 and not listed:
+        forms[ALL] = Form(SEVERAL, (), lambda: values, lambda value: None)
+    title = f"{settings.symbol(choice, name)}(t)"
+    return ControlMenu(name, forms, config, key.default, _read, lambda value: in_steps(str(value)), title)
+
+
+def _given(value: Any) -> Form:
+    control = control_from(value)
+    return Form(in_steps(str(control)), (), lambda: value, lambda other: () if other == control else None)
+
+
+def _step(choice: str, name: str, functions: Sequence[Any], last: float) -> Form:
+    """One step, whose sliders begin at those of the first function that is one, in the middle if none is."""
+    known = (_of_step(control_from(value)) for value in functions)
+    low, high, _ = settings.range_of(choice, name)
+    before, after, at = next((it for it in known if it is not None), (low, high, last / 2))
+    levels = tuple(map(settings.rounded, np.linspace(low, high, STOPS + 1).tolist()))
+    times = tuple(map(settings.rounded, np.linspace(0, last, STOPS + 1)[1:-1].tolist()))
+    sliders = Slider("before", levels, before), Slider("after", levels, after), Slider("step at t", times, at)
+    return Form("one step", sliders, lambda one, other, t: {"at": [0, t], "is": [one, other]}, _of_step)
+
+
+def _last(config: Mapping[str, Any]) -> float:
+    """The last time of the config of a page, which may have one number in place of all times."""
+    times = config.get("t") or 1
+    return float(times[-1] if isinstance(times, list) else times)
+
+
+def _of_step(value: Any) -> tuple[Any, ...] | None:
+    """The values before and after the step of a function of time with one step, and its time."""
+    if not isinstance(value, Control) or value.segments.number != 2 or value.segments.points > 1:
+        return None
+    return *value.values, value.edges[1]
+
+
+def constant_in(values: Any, default: float) -> float:
+    """Return the first number among values of a key, at t = 0 if all change; an optimum has none.
+
+    >>> constant_in([{"at": [0, 5], "is": [0.2, 0]}, 0.1], 0), constant_in({"at": [0, 5], "is": [0.2, 0]}, 0)
+    (0.1, 0.2)
+    """
+    read = [_read(value) for value in _listed(values)]
+    numbers = [value for value in read if not is_over_time(value)]
+    return float(next(iter([*numbers, *(it for value in read for it in numbers_in(value))]), default))
+
+
+def _read(value: Any) -> Any:
+    return control_from(value) if _changes(value) else value
+
+
+def _changes(written: Any) -> bool:
+    """True if a value in a config, or one of several, is a function of time."""
+    every = _listed(written)
+    return any(value == OPTIMAL or (isinstance(value, dict) and bool({*value} & OVER_TIME)) for value in every)
+
+
+def _listed(written: Any) -> list[Any]:
+    return written if isinstance(written, list) else [] if written is None else [written]

@@ -1,0 +1,86 @@
+"""The functions of time that keys of a scenario are, as variables that charts can show beside the errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from statmech.controls import Control, edges_of, is_over_time
+from statmech.scenarios.axes import points
+from statmech.scenarios.variables import UNSHOWN, Variable
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from statmech.results.results import Results
+    from statmech.scenarios.base import AbstractScenario
+
+OF_T = "_of_t"  # after the name of a key, that of its variable
+
+
+def changing(scenario: AbstractScenario) -> dict[str, tuple[Any, ...]]:
+    """Return the values of each key of which any is a function of time.
+
+    >>> from statmech import Scenario
+    >>> [*changing(Scenario(rule="hebb", t=9, flip=[0.1, {"at": [0, 5], "is": [0.2, 0]}]))]
+    ['flip']
+    """
+    every = {name: points(value) for name, value in scenario.axis_values().items()}
+    return {name: values for name, values in every.items() if any(map(is_over_time, values))}
+
+
+def variables(scenario: AbstractScenario) -> dict[str, Variable]:
+    """Return a variable for each key that changes with time, if times are recorded."""
+    described = {name: scenario.describe(name) for name in changing(scenario)} if "t" in scenario.recorded else {}
+    return {
+        name + OF_T: Variable(("t",), f"{key.meaning}, at time t", key.label, role="control")
+        for name, key in described.items()
+    }
+
+
+def with_functions(results: Results) -> Results:
+    """Return results whose theory has the keys that change with time as variables."""
+    names = [*changing(results.scenario)] if "t" in results.scenario.recorded else []
+    if not names or results.theory is None:
+        return results
+    theory, lines = (
+        None if it is None else _with(results.scenario, names, it) for it in (results.theory, results.lines)
+    )
+    return replace(results, theory=theory, lines=lines)
+
+
+def jumps(scenario: AbstractScenario) -> tuple[float, ...]:
+    """Return the times after 0 at which a key jumps from one value to another."""
+    given = [value for values in changing(scenario).values() for value in values if isinstance(value, Control)]
+    return tuple(edge for edge in edges_of(given) if edge > 0)
+
+
+def _with(scenario: AbstractScenario, names: list[str], part: xr.Dataset) -> xr.Dataset:
+    dims = next(it.dims for name, it in part.data_vars.items() if name in scenario.variables and "t" in it.dims)
+    sizes = {dim: part.sizes[dim] for dim in dims if dim not in UNSHOWN}
+    every = {name + OF_T: _values(scenario, name, part) for name in names}
+    missing = {name: {dim: n for dim, n in sizes.items() if dim not in it.dims} for name, it in every.items()}
+    return part.assign({name: it.expand_dims(missing[name]) for name, it in every.items()})
+
+
+def _values(scenario: AbstractScenario, name: str, part: xr.Dataset) -> xr.DataArray:
+    """Return a key at the times of a dataset; at its optimum where it is wanted there."""
+    import xarray as xr
+
+    t = part.t.values
+    rows = np.array([_at(value, t) for value in changing(scenario)[name]])
+    dim = next((dim for dim, group in scenario.dimensions.items() if name in group and dim in part.dims), None)
+    given = xr.DataArray(rows, dims=(dim, "t")) if dim else xr.DataArray(rows[0], dims=("t",))
+    if "control" not in part or name not in part.controlled:
+        return given
+    best = part["control"].sel(controlled=name, drop=True).drop_vars([*part.coords], errors="ignore")
+    return best.fillna(given)
+
+
+def _at(value: Any, t: np.ndarray) -> np.ndarray:
+    """Return a value at times t, NaN if it is an optimum, which theory knows."""
+    if isinstance(value, Control):
+        return value.at(t)
+    return np.full(t.shape, np.nan if is_over_time(value) else value, float)
