@@ -98,8 +98,10 @@ def value_in_words(value: Any) -> str:
 
     >>> value_in_words({"t0": 5.0}), value_in_words({"spectrum": {"eigenvalues": [0.2, 1.8]}})
     ('5', 'spectrum [0.2, 1.8]')
-    >>> value_in_words({"power_law": {"decay": 1.5, "teacher_decay": 2.0}}), value_in_words({"at": [0, 5], "is": [1, 2]})
-    ('power_law (decay 1.5, teacher_decay 2)', '1 → 2 at t = 5')
+    >>> value_in_words({"power_law": {"decay": 1.5, "teacher_decay": 2.0}})
+    'power_law (decay 1.5, teacher_decay 2)'
+    >>> value_in_words({"at": [0, 5], "is": [1, 2]})
+    '1 → 2 at t = 5'
     """
     if isinstance(value, dict) and {*value} == {"at", "is"}:
         return in_steps(str(control_from(value)))

@@ -90,8 +90,8 @@ class Scales:
 def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units).
 
-    Of those that only theory has, controls, and keys that are functions of time. Where there are several recorded times, only variables of each time are
-    shown, and not a run's best epoch.
+    Of those that only theory has, controls, and keys that are functions of time. Where there are several recorded
+    times, only variables of each time are shown, and not a run's best epoch.
     """
     recorded = times(scenario)
     inner, least = {*recorded, *AVERAGED}, {dim for dim, values in recorded.items() if len(values) > 1}

@@ -63,10 +63,10 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
     ignored = [str(dim) for dim in solved.dims if dim in scenario.theory_ignores]
     transition = getattr(solver_of(scenario), "JUMPS", {}).get(axis)
     lines = solved.isel(dict.fromkeys(ignored, 0), drop=True)
-    return broken(lines, axis, np.unique(lines[transition])) if transition else lines
+    return broken(lines, axis, lines[transition]) if transition else lines
 
 
-def broken(lines: xr.Dataset, axis: str, transitions: np.ndarray) -> xr.Dataset:
+def broken(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
     """Insert NaN at transitions along an axis into the variables that jump there.
 
     Parameters
@@ -76,7 +76,7 @@ def broken(lines: xr.Dataset, axis: str, transitions: np.ndarray) -> xr.Dataset:
     axis
         The name of the axis.
     transitions
-        (n,) places of first-order transitions; those beyond the grid, and NaN, are ignored.
+        Places of first-order transitions, of each prior, ... its own; those beyond the grid, and NaN, are ignored.
 
     Returns
     -------
@@ -87,17 +87,19 @@ def broken(lines: xr.Dataset, axis: str, transitions: np.ndarray) -> xr.Dataset:
     --------
     >>> x = np.linspace(0, 1, 11)
     >>> lines = xr.Dataset({"m": ("x", x + (x > 0.55)), "f": ("x", x)}, {"x": x})
-    >>> broken(lines, "x", np.array([0.55, np.nan])).sel(x=0.55).to_array().values.round(12)
+    >>> broken(lines, "x", xr.DataArray([0.55, np.nan], dims="case")).sel(x=0.55).to_array().values.round(12)
     array([ nan, 0.55])
     """
     x = lines[axis].values
-    for transition in transitions[(transitions > x[1]) & (transitions < x[-2])]:
-        lines = lines.map(_torn, axis=axis, transition=float(transition))
+    every = np.unique(transitions)
+    for transition in every[(every > x[1]) & (every < x[-2])].tolist():
+        own = transitions == transition
+        lines = lines.map(_torn, axis=axis, transition=transition, own=own.any(axis) if axis in own.dims else own)
     return lines
 
 
-def _torn(line: xr.DataArray, axis: str, transition: float) -> xr.DataArray:
-    """Insert the transition, NaN where the line jumps there; so is what lies between both states just beyond it.
+def _torn(line: xr.DataArray, axis: str, transition: float, own: xr.DataArray) -> xr.DataArray:
+    """Insert the transition, NaN where the line jumps there, if it is its own; so is what lies between just beyond it.
 
     There iterations need many steps, and have not reached the other state after those that are recorded.
     """
@@ -110,7 +112,8 @@ def _torn(line: xr.DataArray, axis: str, transition: float) -> xr.DataArray:
         line.interp({axis: place}).drop_vars(axis) for place in (min(transition - near, x[x < transition][-2]), beyond)
     )
     jump = abs(right - last)
-    torn = (jump > STEEP * abs(last - before)) & (jump > LEAST_JUMP * (line.max(axis) - line.min(axis)))
+    own = own.any([dim for dim in own.dims if dim not in line.dims])
+    torn = own & (jump > STEEP * abs(last - before)) & (jump > LEAST_JUMP * (line.max(axis) - line.min(axis)))
     added = line.interp({axis: np.union1d(x, transition)})
     just_beyond = (added[axis] >= transition) & (added[axis] < beyond)
     return added.where(~(torn & just_beyond & (abs(added - right) > CLOSE * jump)))

@@ -38,10 +38,10 @@ class Background:
         self.token = 0
         self.lock, self.searching = threading.Lock(), threading.Lock()
 
-    def start(self, scenario: AbstractScenario) -> None:
-        """Simulate this scenario, and no older one any more."""
+    def start(self, scenario: AbstractScenario, first: int = FIRST) -> None:
+        """Simulate this scenario, and no older one any more; show so many seeds before all."""
         token = self.stop()
-        threading.Thread(target=self._simulate, args=(scenario, token), daemon=True).start()
+        threading.Thread(target=self._simulate, args=(scenario, token, first), daemon=True).start()
 
     def search(self, find: Callable[[], None], found: Callable[[], None]) -> None:
         """Call `find`, which takes long, then `found` unless another scenario came; wait for an older search to end."""
@@ -66,9 +66,9 @@ class Background:
         if self.token == token:
             found()
 
-    def _simulate(self, scenario: AbstractScenario, token: int) -> None:
+    def _simulate(self, scenario: AbstractScenario, token: int, first: int = FIRST) -> None:
         try:
-            for seeds in sorted({min(FIRST, scenario.seeds), scenario.seeds}):
+            for seeds in sorted({min(first, scenario.seeds), scenario.seeds}):
                 self._simulate_seeds(scenario.model_copy(update={"seeds": seeds}), token)
         except Superseded:
             return
@@ -80,11 +80,12 @@ class Background:
         from simulate import run
 
         def progress(done: int, total: int) -> None:
-            self._report(token, None, f"simulating {scenario.seeds} seeds: {done / total:.0%}")
+            self._report(token, None, f"simulating {seeds}: {done / total:.0%}")
 
-        self._report(token, None, f"simulating {scenario.seeds} seeds")
+        seeds = f"{scenario.seeds} seed{'s' * (scenario.seeds > 1)}"
+        self._report(token, None, f"simulating {seeds}")
         simulation = run(scenario, progress)
-        self._report(token, simulation, f"simulated {scenario.seeds} seeds")
+        self._report(token, simulation, f"simulated {seeds}")
 
     def _report(self, token: int, simulation: xr.Dataset | None, message: str) -> None:
         if self.token != token:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from figures import series
 from figures.labels import in_steps, typeset
 from figures.legends import UNRESOLVED
@@ -44,7 +46,7 @@ def caption(results: Results, shown: Sequence[str], at: str = "", runs: bool = F
     ]
     seeds = [] if results.simulation is None else [_points(results.simulation.sizes["seed"], runs)]
     thick = runs and results.simulation is not None
-    lines = [] if results.theory is None else ["thick: theory" if thick else "lines: theory"]
+    lines = ["thick: theory" if thick else "lines: theory"] if has_lines(results) else []
     if lines and series.has_bands(scenario):
         lines += [BAND + (f", {UNRESOLVED}" if series.lacks_bands(results) else "")]
     known = scenario.variables | scenario.theory_only
@@ -64,7 +66,14 @@ def _is_off(value: Any) -> bool:
     return not isinstance(value, str) and value == 0
 
 
+def has_lines(results: Results) -> bool:
+    """True if theory has a value, and not bounds alone."""
+    theory, drawn = results.theory, series.drawn(results.scenario)
+    known = () if theory is None else [theory[name] for name, it in drawn.items() if name in theory and not it.bound]
+    return any(bool(np.isfinite(values).any()) for values in known)
+
+
 def _points(seeds: int, runs: bool) -> str:
     if runs:
-        return f"thin: {min(seeds, series.SINGLE)} single runs"
-    return f"points: mean of {seeds} seeds ± standard error"
+        return f"thin: {min(seeds, series.SINGLE)} single run{'s' * (seeds > 1)}"
+    return f"points: mean of {seeds} seeds ± standard error" if seeds > 1 else "points: one seed"

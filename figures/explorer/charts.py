@@ -35,7 +35,7 @@ div[id^="flexbox"] {
 @media (min-width: 700px) {
   div[id^="flexbox"]:has(> :nth-child(4):last-child) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
 }
-div[id^="flexbox"]:has(.below) { grid-template-rows: minmax(260px, 5fr); grid-auto-rows: minmax(130px, 2fr) }
+div[id^="flexbox"]:has(.below) { grid-template-rows: minmax(260px, 9fr); grid-auto-rows: minmax(130px, 5fr) }
 div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax(0, 1fr) }
 div[id^="flexbox"]:has(> :nth-child(3) > .below) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
 .below { grid-column: 1 / -1 }
@@ -214,6 +214,8 @@ class Charts:
         self.aligned = 0 < len(controlled) < len(charts)
         if self.aligned:
             self._place_below([self.grid.charts[name] for name in controlled])
+        for chart in charts if self.lecture else ():
+            chart.figure.min_border_left = round(LECTURE * LEFT)
         for chart in charts:  # its own style sheet, for the figure stands in the place of its pane
             chart.figure.stylesheets = [CELL]
         self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
@@ -226,9 +228,10 @@ class Charts:
         below = [chart.figure for chart in controls]
         for figure in (*above, *below):
             figure.min_border_left = LEFT
-        for figure in below:
-            figure.css_classes = [BELOW]
-            figure.x_range = above[0].x_range
+        for chart in controls:
+            chart.figure.css_classes = [BELOW]
+            chart.figure.x_range = above[0].x_range
+            chart.lie_below()
         for figure in [*(above if len(above) == 1 else []), *below[:-1]]:
             figure.xaxis.axis_label = None  # the lowest one is that of all
 
@@ -262,7 +265,7 @@ class Charts:
             for index, label in (named if len(named) < 2 or (self.axes and self.axes.scales.names) else ())
         ]
         held = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
-        bounds = any(self.drawn[name].bound for name in (self.grid.charts if self.grid else ()))
+        bounds = any(chart.shows_bounds for chart in (self.grid.charts.values() if self.grid else ()))
         said = [self.picture.caption if self.picture else "", *(["dashed: bounds"] if bounds else [])]
         said += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
         words = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(said)}</span>'

@@ -18,6 +18,7 @@ from statmech.scenarios.registry import kinds
 
 CONSTANT, STEP, ALL = "constant", "step", "all"
 STOPS = 20  # of the sliders of a step
+LEAST, ROOM, LETTER = 160, 60, 9  # pixels of a menu, beside its letters, and of each letter
 
 
 class ControlMenu(FormMenu):
@@ -64,7 +65,9 @@ def _menu(choice: str, name: str, config: Mapping[str, Any], values: list[Any]) 
     if len(values) > 1 and not listed:
         forms[ALL] = Form(SEVERAL, (), lambda: values, lambda value: None)
     title = f"{settings.symbol(choice, name)}(t)"
-    return ControlMenu(name, forms, config, key.default, _read, lambda value: in_steps(str(value)), title)
+    menu = ControlMenu(name, forms, config, key.default, _read, lambda value: in_steps(str(value)), title)
+    menu.menu.width = max(LEAST, ROOM + LETTER * max(map(len, menu.menu.options)))
+    return menu
 
 
 def _given(value: Any) -> Form:

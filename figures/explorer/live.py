@@ -16,7 +16,7 @@ import panel_material_ui as pmui
 from figures import series
 from figures.explorer import page_theory, settings, sliders
 from figures.explorer.background import FIRST, Background, sentence
-from figures.explorer.chart_content import Picture, caption, said_of
+from figures.explorer.chart_content import Picture, caption, has_lines, said_of
 from figures.explorer.curricula import constant_in, control_menus
 from figures.explorer.delayed_calls import Clock
 from figures.explorer.link import FILES
@@ -45,7 +45,7 @@ LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0
 CORRECTIONS, BAND = "corrections", "band of one run"  # the key, and the switch that sets it
 SEARCHING = "searching for the optimum: a minute or more"
 BEFORE = "; the charts show the settings before"
-UNTIL_THEN = "; until then without it"
+UNTIL_THEN = "; until then the same without it"
 NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 
 
@@ -344,12 +344,17 @@ class Live:
             self.anyway.visible = True
             return
         self.left_out = f" of {seeds}: all would take about {_duration(seconds)}" if fit < seeds else ""
-        self.background.start(self.scenario.model_copy(update={"seeds": fit}))
+        self.background.start(self.scenario.model_copy(update={"seeds": fit}), self._first)
 
     def _simulate_all(self) -> None:
         """Simulate all seeds, however long it takes."""
         self.anyway.visible, self.left_out = False, ""
-        self.background.start(self.scenario)
+        self.background.start(self.scenario, self._first)
+
+    @property
+    def _first(self) -> int:
+        """Seeds that are shown before all are simulated: one where charts are empty without."""
+        return FIRST if has_lines(self.results) else 1
 
     def _arrived(self, simulation: xr.Dataset | None, text: str) -> None:
         """Pass a result from the thread of the simulation to that of the page."""

@@ -202,7 +202,7 @@ class Page:
         self._open(choice, view, curricula.offered(scenario) if own else {})
         if problem:
             self._say("warning", problem)
-        elif cut:
+        elif cut := [name for name in cut if name not in self.source.controls]:  # which have a menu
             firsts = ", ".join(f"{name} = {value_in_words(view.config[name])}" for name in cut)
             self._say("info", f"The config has more values of {', '.join(cut)}. Shown here: {firsts}")
 

@@ -14,8 +14,8 @@ from figures import series
 from figures.explorer import settings
 from figures.functions_of_time import jumps
 from statmech.errors import StatmechError
-from statmech.optima import OPTIMAL
 from statmech.numerics.accuracy import accurate_enough_for_charts
+from statmech.optima import OPTIMAL
 from statmech.results.results import Results
 from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario

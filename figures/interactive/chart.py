@@ -33,7 +33,7 @@ SHAPES = {
 LEVEL = "dotted"  # lines of what a variable is compared with
 FAINT = 0.45  # opacity of curves that are held for comparison
 MARKED = 30  # places of theory beyond which marks would hide the line
-TICKS = 12  # at most, on a linear axis
+TICKS, FEW_TICKS = 12, 3  # at most, on a linear axis; and about so many on a low one
 POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 ENDS = ("x", "y", "text", "color", "offset")
 TICK, NAME, LABEL = 13, 17, 14  # pixels: of numbers, of names of axes, and of labels at the ends of lines
@@ -78,10 +78,12 @@ class Chart:
         whole: bool = False,
         look: Look = LIGHT,
     ):
-        self.drawn, self.size, self.high, self.bare = look, look.size, height or HEIGHT, look.bare
+        self.drawn, self.size, self.high = look, look.size, height or HEIGHT
         self.limits: Limits | None = None
         self.shown: list[Curve] = []
+        self.bounded = bool(variable.bound)
         self.controlled = variable.role == "control"
+        self.labelled = not look.bare  # whether several lines have labels at their ends
         self.room = 0  # pixels at the right that other charts need
         self.beside: list[Curve] = []  # held for comparison
         self.bent = not whole  # whether lines are curved between the places at which theory is solved
@@ -186,9 +188,14 @@ class Chart:
         self.figure.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, line_policy="nearest", visible=False))
 
     def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
-        """Show these curves, and dashed and fainter those held for comparison; y changes only if they leave it."""
+        """Show these curves, and dashed and fainter those held for comparison.
+
+        The limits of y change only if curves leave them, or if the first points come, from which bounds may be far
+        away.
+        """
+        first = self.bounded and _has_points(curves) and not _has_points(self.shown)
         self.shown, self.beside = [*curves], [*held]
-        self._keep(within(self._hull(), self.limits, self.log_y))
+        self._keep(self._hull() if first else within(self._hull(), self.limits, self.log_y))
         for source, data in ((self.runs, self._single(curves)), (self.ends, self._ends(curves))):
             if data["x"] or source.data["x"]:
                 source.data = data
@@ -217,7 +224,16 @@ class Chart:
             self.ends.data = self._ends(self.shown)
 
     def _hull(self) -> Limits | None:
-        return hull([*self.shown, *self.beside], self.log_x, self.log_y)
+        return hull([*self.shown, *self.beside], self.log_x, self.log_y, self.bounded)
+
+    @property
+    def shows_bounds(self) -> bool:
+        """True if a line is there that is a bound, and in sight."""
+        if not self.bounded or self.limits is None:
+            return False
+        low, high = self.limits
+        lines = [curve.theory for curve in self.shown if curve.theory is not None and not is_one_of_many(curve.theory)]
+        return any(bool(((line >= low) & (line <= high)).any()) for line in lines)
 
     def _keep(self, limits: Limits | None) -> None:
         """Let y extend between these limits, unless somebody has zoomed."""
@@ -248,7 +264,7 @@ class Chart:
         """Return the labels at the ends of several lines, apart from one another."""
         data: dict[str, list[Any]] = {name: [] for name in ENDS}
         named = [index for index, curve in enumerate(curves) if curve.label]
-        if len(named) < 2 or self.named or self.bare or self.limits is None:
+        if len(named) < 2 or self.named or not self.labelled or self.limits is None:
             return data
         found = [(index, *end) for index in named if (end := self._end(curves[index])) is not None]
         heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in found]
@@ -261,6 +277,11 @@ class Chart:
         longest = max((len(line) for text in data["text"] for line in text.split("\n")), default=0)
         self.leave(round(10 + WIDTH * LABEL * self.size * longest), exactly=True)
         return data
+
+    def lie_below(self) -> None:
+        """Take little height, below a chart whose lines of the same colours have labels."""
+        self.labelled = False
+        self.figure.yaxis.ticker.desired_num_ticks = FEW_TICKS
 
     def leave(self, room: int, exactly: bool = False) -> None:
         """Leave so many pixels at the right, for labels of lines here or in the charts above and below."""
@@ -401,6 +422,10 @@ class Chart:
         if self.log_x:
             good &= x > 0
         return good
+
+
+def _has_points(curves: Sequence[Curve]) -> bool:
+    return any(curve.mean is not None and bool(np.isfinite(curve.mean).any()) for curve in curves)
 
 
 def _mathjax(latex: str) -> str:

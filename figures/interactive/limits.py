@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -47,13 +48,20 @@ def within(needed: Limits | None, given: Limits | None, log: bool) -> Limits | N
     return Limits(min(needed.low, given.low), max(needed.high, given.high))
 
 
-def hull(curves: Iterable[Curve], log_x: bool, log_y: bool) -> Limits | None:
-    """Return the limits that show these curves, and the levels near them; None if they have no value."""
+def hull(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: bool = False) -> Limits | None:
+    """Return the limits that show these curves, and the levels near them; None if they have no value.
+
+    Where theory has bounds, which may be far away, they are such levels beside points.
+    """
     curves = [*curves]
-    values = _finite((part for curve in curves for part in _parts(curve, log_x, log_y)), log_y)
+    points = [replace(curve, theory=None) for curve in curves] if bounded else []
+    values = _finite((part for curve in points for part in _parts(curve, log_x, log_y)), log_y)
+    bounds = [curve.theory for curve in curves if curve.theory is not None] if values.size else []
+    if not bounds:
+        values = _finite((part for curve in curves for part in _parts(curve, log_x, log_y)), log_y)
     if not values.size:
         return None
-    levels = _finite((level for curve in curves for _, level in curve.levels), log_y)
+    levels = _finite((*bounds, *(level for curve in curves for _, level in curve.levels)), log_y)
     reach = REACH * np.ptp(values) or np.inf
     near = levels[(levels >= values.min() - reach) & (levels <= values.max() + reach)]
     low, high = values.min(initial=near.min(initial=np.inf)), values.max(initial=near.max(initial=-np.inf))

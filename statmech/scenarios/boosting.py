@@ -95,6 +95,12 @@ class Boosting(AbstractScenario):
             "Jackson & Craven: stages of boosting": View(
                 {"s": 5, "P": 3000}, show=("stages", "eps_g"), log=("x", "y"), figures=("boosting",)
             ),
+            "flipped labels: when to stop": View(
+                {"s": 5, "P": 1000, "flip": 0.3, "cap": [3, 10, 30, 100, 300, 1000]},
+                x="flip",
+                show=("eps_g",),
+                figures=("boosting_flip",),
+            ),
         },
     )
     equations: ClassVar = (
