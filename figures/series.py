@@ -96,9 +96,10 @@ def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     recorded = times(scenario)
     inner, least = {*recorded, *AVERAGED}, {dim for dim, values in recorded.items() if len(values) > 1}
     controls = {name: variable for name, variable in scenario.theory_only.items() if variable.role == "control"}
-    every = scenario.variables | controls | functions_of_time.variables(scenario)
+    every = scenario.variables | controls
     numbers = {name: variable for name, variable in every.items() if variable.missing is np.nan}
-    return {name: variable for name, variable in numbers.items() if least <= {*variable.dims} <= inner}
+    found = {name: variable for name, variable in numbers.items() if least <= {*variable.dims} <= inner}
+    return found | functions_of_time.variables(scenario)
 
 
 def times(scenario: AbstractScenario) -> dict[str, np.ndarray]:

@@ -453,24 +453,46 @@ def test_a_stored_result_opens_with_its_axes_as_sliders(browser, tmp_path):
             np.testing.assert_allclose(other["theory"], stored.eps_g_majority_vote.sel(K=3))
 
 
-def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_is_chosen(browser):
-    """The share of each task is drawn below the errors, along the same t."""
-    for address in served("replay", "seeds=4", "N=1000"):
+CURRICULA = """
+rule: hebb
+tasks: 2
+overlap: 0.5
+switch: 10
+flip: [{at: [0, 5], is: [0.2, 0]}, {at: [0, 5], is: [0, 0.2]}]
+start: {length: 1, R: 0.1}
+t: {linspace: [0, 20, 5]}
+N: 1000
+seeds: 4
+"""
+FALLS, RISES = "flip = 0.2 → 0 at t = 5", "flip = 0 → 0.2 at t = 5"
+
+
+def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_and_a_curriculum_are_chosen(browser, tmp_path):
+    """The share of each task and the flips are drawn below the errors, along the same t."""
+    (tmp_path / "curricula.yaml").write_text(CURRICULA)
+    for address in served(str(tmp_path / "curricula.yaml")):
         for page in opened(browser, address, viewport={"width": 1300, "height": 850}):
             errors = shown(page, "ε_g", lambda it: it["points"])
-            assert errors["labels"] == ["task = 1", "task = 2"]
-            assert np.abs(deviations(errors)).max() < 0.02
-            shares = shown(page, "share of examples", lambda it: it["theory"])
-            assert shares["x"][0][-1] == errors["x"][0][-1] == 100
-            above, below = (page.locator("canvas.bk-layer").nth(at).bounding_box() for at in (0, -1))
-            assert below["y"] > above["y"] + 0.5 * above["height"]
-            assert below["y"] + below["height"] <= 851
+            assert errors["labels"] == [f"{flip}, task = {task}" for flip in (FALLS, RISES) for task in (1, 2)]
+            assert np.abs(deviations(errors)).max() < 0.05
+            shares, flips = (shown(page, title, lambda it: it["theory"]) for title in ("share", "p_f"))
+            assert shares["x"][0][-1] == flips["x"][0][-1] == errors["x"][0][-1] == 20
+            assert flips["labels"] == [FALLS, RISES]  # the same for both tasks
+            assert [(flip[0], flip[-1]) for flip in flips["theory"]] == [(0.2, 0), (0, 0.2)]
+            boxes = [canvas.bounding_box() for canvas in page.locator("canvas.bk-layer").all()]
+            above, *below = sorted({(box["y"], box["height"]) for box in boxes})
+            assert len(below) == 2
+            assert below[0][0] > above[0] + 0.5 * above[1]
+            assert below[1][0] + below[1][1] <= 851
+
             press(page, "ArrowLeft", -1)
-            moved = shown(page, "share of examples", lambda it, was=shares["theory"]: it["theory"] != was)
+            moved = shown(page, "share", lambda it, was=shares["theory"]: it["theory"] != was)
             assert np.array(moved["theory"][0]).sum() < np.array(shares["theory"][0]).sum()
+            choose(page, "flip(t)", RISES.partition(" = ")[-1])
+            assert shown(page, "p_f", lambda it: len(it["theory"]) == 1)["theory"][0] == flips["theory"][1]
             choose(page, "protocol", "interleaved")
-            found = shown(page, "share of examples", lambda it: it["theory"] and set(it["theory"][0]) == {0.5})
-            assert set(found["theory"][1]) == {0.5}
+            found = shown(page, "share", lambda it: it["theory"] and {*it["theory"][0]} == {0.5})
+            assert {*found["theory"][-1]} == {0.5}
             shown(page, "ε_g", lambda it: it["points"])
 
 

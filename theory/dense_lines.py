@@ -14,6 +14,7 @@ from theory.solutions import solve_line, solver_of
 
 PLACES = 200  # along the axis
 STEEP, LEAST_JUMP = 3.0, 0.01  # times the step before it, and of the range of a line: a larger step is a jump
+STEEPER = 1.5  # times the slopes before and after
 AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # places at a singularity, over its own
 NEAR, CLOSE = 0.01, 0.05  # the width of a step, over the place of the transition; and of the jump: the other state
 MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
@@ -106,17 +107,17 @@ def _torn(line: xr.DataArray, axis: str, transition: float, own: xr.DataArray) -
     if axis not in line.dims or line.dtype.kind != "f":
         return line
     x, near = line[axis].values, NEAR * abs(transition)
-    beyond = max(transition + near, x[x > transition][0])
-    last = line.sel({axis: x[x < transition][-1]}, drop=True)
-    before, right = (
-        line.interp({axis: place}).drop_vars(axis) for place in (min(transition - near, x[x < transition][-2]), beyond)
-    )
-    jump = abs(right - last)
+    beyond, last = max(transition + near, x[x > transition][0]), x[x < transition][-1]
+    places = min(transition - near, x[x < transition][-2]), last, beyond, *x[x > beyond][:1]
+    values = [line.interp({axis: place}).drop_vars(axis) for place in places]
+    steps = [abs(after - before) for before, after in zip(values, values[1:], strict=False)]
+    before, jump, *after = (step / width for step, width in zip(steps, np.diff(places), strict=True))  # slopes
+    steeper = jump > STEEPER * np.maximum(before, after[0] if after else 0.0)  # on both sides, on a coarse grid
     own = own.any([dim for dim in own.dims if dim not in line.dims])
-    torn = own & (jump > STEEP * abs(last - before)) & (jump > LEAST_JUMP * (line.max(axis) - line.min(axis)))
+    torn = own & (steeper | (steps[1] > STEEP * steps[0])) & (steps[1] > LEAST_JUMP * (line.max(axis) - line.min(axis)))
     added = line.interp({axis: np.union1d(x, transition)})
     just_beyond = (added[axis] >= transition) & (added[axis] < beyond)
-    return added.where(~(torn & just_beyond & (abs(added - right) > CLOSE * jump)))
+    return added.where(~(torn & just_beyond & (abs(added - values[2]) > CLOSE * steps[1])))
 
 
 def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any] | None:

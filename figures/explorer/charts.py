@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,9 @@ from figures.interactive.grid import ChartGrid, label_of
 from figures.interactive.look import Look
 from figures.interactive.phase_plane import Plane
 from figures.labels import typeset
-from figures.series import Curve, Scales
+from figures.series import Curve, Layout, Scales
 from figures.style import MARKERS
+from statmech.results.results import Results
 from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
@@ -193,6 +195,8 @@ class Charts:
         if self.plane is not None:
             return self.plane.show(results, layout, self.held.get(self._plane_name(), ()))
         assert self.grid is not None
+        for chart in self.grid.charts.values():
+            chart.colours = _hues(results, layout)
         self.grid.show(results, layout, self.held, self.runs.value)
         if self.aligned:
             self._align()
@@ -265,8 +269,10 @@ class Charts:
             for index, label in (named if len(named) < 2 or (self.axes and self.axes.scales.names) else ())
         ]
         held = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
-        bounds = any(chart.shows_bounds for chart in (self.grid.charts.values() if self.grid else ()))
+        charts = self.grid.charts.values() if self.grid else ()
+        bounds, guides = any(chart.shows_bounds for chart in charts), any(chart.shows_guides for chart in charts)
         said = [self.picture.caption if self.picture else "", *(["dashed: bounds"] if bounds else [])]
+        said += ["thin: guides to the eye"] if guides else []
         said += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
         words = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(said)}</span>'
         return " &ensp; ".join([*chips, *held, words])
@@ -295,3 +301,12 @@ class Charts:
         self.release.visible = False
         if draw:
             self.draw()
+
+
+def _hues(results: Results, layout: Layout) -> int:
+    """Return the number of curves until a colour returns with the next marker, as where theory does not depend on an
+    axis such as N; 0 if each has both to itself."""
+    ignored = series.ignored_in_the_limit(results.scenario)
+    others = [results.either.sizes[axis] for axis in layout.colours if axis not in ignored]
+    number = math.prod(others)
+    return number if len(others) < len(layout.colours) and number > 1 else 0

@@ -196,8 +196,10 @@ class Live:
         either = self.results.either
         swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.along]
         curves = [axis for axis in settings.page_of(self.choice).curves if axis != self.along]
-        many = tuple(axis for axis in (*swept, *curves) if either.sizes[axis] > 1)
-        colours = many or (self.learning,)
+        many = [axis for axis in (*swept, *curves) if either.sizes[axis] > 1]
+        ignored = series.ignored_in_the_limit(self.scenario)
+        many.sort(key=lambda axis: axis not in ignored)  # so that colours return with the next marker
+        colours = tuple(many) or (self.learning,)
         rest = tuple(axis for axis in series.axes(either) if axis not in (self.along, *colours))
         return Layout(self.along, colours, rest)
 

@@ -227,6 +227,11 @@ class Chart:
         return hull([*self.shown, *self.beside], self.log_x, self.log_y, self.bounded)
 
     @property
+    def shows_guides(self) -> bool:
+        """True if thin lines join points."""
+        return bool(self.runs.data["x"]) and all(curve.runs is None for curve in self.shown)
+
+    @property
     def shows_bounds(self) -> bool:
         """True if a line is there that is a bound, and in sight."""
         if not self.bounded or self.limits is None:
@@ -250,15 +255,21 @@ class Chart:
                 log_ticks.number(self.figure.yaxis[0], *limits)
 
     def _single(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return one row per run."""
+        """Return one row per run; or a guide along the points of one of several curves without a line of theory."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
-            for run in () if curve.runs is None or self.named else curve.runs:
+            runs = curve.runs if curve.runs is not None else self._guides(curve, len(curves))
+            for run in () if self.named else runs:
                 x, y = self._line(curve.x, run)
                 data["x"].append(x)
                 data["y"].append(y)
                 data["color"].append(self.look(index)[0])
         return data
+
+    def _guides(self, curve: Curve, curves: int) -> Sequence[np.ndarray]:
+        """Return the means of points that no line joins, if the eye needs a guide among several curves."""
+        alone = curve.theory is None or np.isfinite(curve.theory).sum() < 2
+        return [curve.mean] if alone and curve.mean is not None and curves > 1 and not self.drawn.bare else []
 
     def _ends(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return the labels at the ends of several lines, apart from one another."""
