@@ -1,4 +1,4 @@
-"""The pages of several tasks: a protocol is chosen, the switch dragged, and the shares of the tasks are drawn below."""
+"""The pages of protocols and of functions of time: one is chosen, its step dragged, and it is drawn below the errors."""
 
 from __future__ import annotations
 
@@ -130,3 +130,63 @@ def test_an_optimum_is_searched_while_the_page_answers(opened, monkeypatch):
     assert live.scenario.config()["protocol"] == "blocked"
     may_end.set()
     assert not ended.wait(0.5)
+
+
+def control(page, name, form):
+    """Choose a form of a key that changes with time, and return its visible sliders."""
+    menu = page.source.controls[name]
+    menu.menu.value = form
+    return {slider.label: slider for slider in menu.widgets[1:] if slider.visible}
+
+
+@pytest.mark.slow
+def test_a_function_of_time_stays_in_force_and_its_step_is_dragged_below_the_errors(opened, tmp_path):
+    page = opened("curriculum", ["N=100", "t={linspace: [0, 20, 5]}"])
+    live, charts = page.source, page.charts.grid
+    assert [*charts.charts] == ["eps_g", "flip_of_t"]
+    assert charts.charts["flip_of_t"].figure.x_range is charts.charts["eps_g"].figure.x_range
+    falls, rises = ({"at": [0, 10], "is": [one, 0.2 - one]} for one in (0.2, 0))
+    assert live.scenario.config()["flip"] == falls
+    options = live.controls["flip"].menu.options
+    assert {"0.2 → 0 at t = 10", "0 → 0.2 at t = 10", "constant", "one step", "as listed"} == {*options}
+    assert not control(page, "flip", options["0 → 0.2 at t = 10"])
+    assert live.scenario.config()["flip"] == rises
+    step = control(page, "flip", "step")
+    step["step at t"].value = 5
+    page._settled()
+    curve = page.charts.grid.shown["flip_of_t"][0]
+    assert curve.theory_x[curve.theory == 0].min() == 5
+    assert curve.theory_x[curve.theory == 0.2].max() == pytest.approx(5, abs=0.5)
+    assert link.read(link.written(live.view)).config["flip"] == {"at": [0, 5], "is": [0.2, 0]}
+    (tmp_path / "copied.yaml").write_text(page.yaml.value)
+    assert config.load(tmp_path / "copied.yaml") == live.scenario
+    assert not live.sliders["flip"].visible
+    control(page, "flip", "constant")
+    assert live.sliders["flip"].visible
+    assert live.scenario.config()["flip"] == 0.1  # as its curriculum without an order
+
+
+def test_a_key_that_changes_with_time_lies_along_x_as_a_number(opened):
+    page = opened("curriculum", ["N=100", "t=1,20", "rule=hebb", "figure.split=[]"])
+    before = page.source.scenario
+    page.source.x.value = "flip"
+    assert not page.source.controls["flip"].menu.visible
+    assert page.charts.grid.charts["eps_g"].figure.xaxis.axis_label == "$$p_f$$"
+    assert page.source.theory.eps_g.sizes["flip"] > 5
+    page.source.x.value = "t"
+    assert page.source.scenario == before
+
+
+def test_several_functions_of_time_are_curves_in_the_colours_of_their_errors(opened):
+    page = opened("curriculum", ["N=100", "t=1,5,20", "rule=perceptron", "figure.split=[]"])
+    errors, flips = (page.charts.grid.shown[name] for name in ("eps_g", "flip_of_t"))
+    assert [curve.label for curve in errors] == [curve.label for curve in flips]
+    assert [curve.theory[-1] for curve in flips] == [0, 0.2, 0.1]
+
+
+def test_a_page_whose_optimum_is_unknown_opens_without_it(opened, monkeypatch):
+    monkeypatch.setattr(page_theory, "is_to_be_searched", lambda scenario: "control" in scenario.theory_only)
+    page = opened("optimal_rate", ["N=100", "t=1,5,20"])
+    assert page.progress.object == "searching for the optimum: a minute or more; until then the same without it"
+    assert [curve.label for curve in page.charts.grid.shown["eps_g"]] == ["η = 0.3", "η = 1"]
+    assert page.source.view.config["eta"] == [0.3, 1, "optimal"]

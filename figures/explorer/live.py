@@ -172,11 +172,11 @@ class Live:
 
         A page that shows nothing yet has the same without optima until then.
         """
-        first = self.theory is None
-        if first:
-            self._solve(page_theory.without_optima(scenario))
+        others = page_theory.without_optima(scenario)
+        if self.theory is None:
+            self._solve(others)
         token = self.background.stop()
-        self.message("progress", SEARCHING + (UNTIL_THEN if first else BEFORE))
+        self.message("progress", SEARCHING + (UNTIL_THEN if self.scenario == others else BEFORE))
 
         def search() -> None:
             if token == self.background.token:

@@ -318,6 +318,8 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
     learning, choice, config = scenario.CHOICE, choice_of(scenario), scenario.config()
     page = page_of(choice)
     along, key = page.along, key_along(choice, x or page.along)
+    if isinstance(config.get("figure"), dict):  # of axes that the page may not have
+        del config["figure"]
     for group in config.pop("zip", []):
         config |= {name: once(values) for name, values in group.items()}
     for name in scenario.axis_names():
