@@ -1,4 +1,4 @@
-"""The pages of protocols and of functions of time: one is chosen, its step dragged, and it is drawn below the errors."""
+"""Pages of protocols and of functions of time: one is chosen, its step dragged, and it is drawn below the errors."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@ r"""Theory on a dense grid along one axis, for lines that are smooth whatever wa
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from theory.solutions import solve_line, solver_of
 
 PLACES = 200  # along the axis
 STEEP, LEAST_JUMP = 3.0, 0.01  # times the step before it, and of the range of a line: a larger step is a jump
-STEEPER = 1.5  # times the slopes before and after
+STEEPER = 1.2  # times the slopes before and after
 AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # places at a singularity, over its own
 NEAR, CLOSE = 0.01, 0.05  # the width of a step, over the place of the transition; and of the jump: the other state
 MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
@@ -62,8 +63,13 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
     if axis in dense.recorded:
         solved = solved.drop_vars([name for name, it in dense.variables.items() if it.between and name in solved])
     ignored = [str(dim) for dim in solved.dims if dim in scenario.theory_ignores]
-    transition = getattr(solver_of(scenario), "JUMPS", {}).get(axis)
     lines = solved.isel(dict.fromkeys(ignored, 0), drop=True)
+    return broken_where_known(scenario, lines, axis)
+
+
+def broken_where_known(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:
+    """Interrupt lines along an axis at the first-order transitions that the solver states, if it states any."""
+    transition = getattr(solver_of(scenario), "JUMPS", {}).get(axis)
     return broken(lines, axis, lines[transition]) if transition else lines
 
 
@@ -110,7 +116,7 @@ def _torn(line: xr.DataArray, axis: str, transition: float, own: xr.DataArray) -
     beyond, last = max(transition + near, x[x > transition][0]), x[x < transition][-1]
     places = min(transition - near, x[x < transition][-2]), last, beyond, *x[x > beyond][:1]
     values = [line.interp({axis: place}).drop_vars(axis) for place in places]
-    steps = [abs(after - before) for before, after in zip(values, values[1:], strict=False)]
+    steps = [abs(after - before) for before, after in pairwise(values)]
     before, jump, *after = (step / width for step, width in zip(steps, np.diff(places), strict=True))  # slopes
     steeper = jump > STEEPER * np.maximum(before, after[0] if after else 0.0)  # on both sides, on a coarse grid
     own = own.any([dim for dim in own.dims if dim not in line.dims])

@@ -77,7 +77,7 @@ class Live:
         self.simulation: xr.Dataset | None = None
         self.clock = Clock()
         self.background = Background(self._arrived)
-        self.spent = 0.0
+        self.spent, self.refined = 0.0, False
         self.left_out = ""
         self.x = self._abscissas(view.x or settings.page_of(choice).along)
         self.chosen = pmui.MultiChoice(
@@ -160,7 +160,8 @@ class Live:
         began = time.perf_counter()
         theory, smooth = page_theory.both(scenario, self.along)
         self.spent = time.perf_counter() - began
-        self.scenario, self.theory, self.smooth, self.simulation = scenario, theory, smooth, None
+        self.scenario, self.theory, self.simulation, self.refined = scenario, theory, None, smooth is not None
+        self.smooth = smooth if self.refined else page_theory.broken(scenario, theory, self.along)
         self.background.stop()
         self.anyway.visible = False
         self.player.offer(*self._times())
@@ -328,11 +329,12 @@ class Live:
         from theory import smooth
 
         values = page_theory.values_along(self.scenario, self.along)
-        if self.theory is None or self.smooth is not None or len(values) < 2:
+        if self.theory is None or self.refined or len(values) < 2:
             return
         number = min(settings.LINE, int(len(values) * PATIENCE / max(self.spent, 1e-3)))
         if number > len(values):
-            self.smooth = smooth(self.scenario, self.along, number)
+            lines = smooth(self.scenario, self.along, number)
+            self.smooth = self.smooth if lines is None else lines
             self.shown()
 
     def _simulate(self) -> None:

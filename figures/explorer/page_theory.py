@@ -53,6 +53,16 @@ def both(scenario: AbstractScenario, along: str) -> tuple[xr.Dataset | None, xr.
     return theory, whole if at[-1] == values[-1] else whole.isel({along: at <= values[-1]})
 
 
+def broken(scenario: AbstractScenario, theory: xr.Dataset | None, along: str) -> xr.Dataset | None:
+    """Return theory with the first-order transitions along a key, as lines are drawn; None if it has none."""
+    if theory is None or len(values_along(scenario, along)) < 4:
+        return None
+    from theory.dense_lines import broken_where_known  # here: it needs JAX
+
+    lines = broken_where_known(scenario, theory, along)
+    return None if lines is theory else lines
+
+
 def is_to_be_searched(scenario: AbstractScenario) -> bool:
     """True if a scenario wants an optimum that is unknown: a search takes a minute or more."""
     if "control" not in scenario.theory_only:

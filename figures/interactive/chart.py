@@ -190,12 +190,11 @@ class Chart:
     def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
         """Show these curves, and dashed and fainter those held for comparison.
 
-        The limits of y change only if curves leave them, or if the first points come, from which bounds may be far
-        away.
+        The limits of y change only if curves leave them, or if points come, from which bounds may be far away.
         """
-        first = self.bounded and _has_points(curves) and not _has_points(self.shown)
+        fitting = self.bounded and _has_points(curves)
         self.shown, self.beside = [*curves], [*held]
-        self._keep(self._hull() if first else within(self._hull(), self.limits, self.log_y))
+        self._keep(self._hull() if fitting else within(self._hull(), self.limits, self.log_y))
         for source, data in ((self.runs, self._single(curves)), (self.ends, self._ends(curves))):
             if data["x"] or source.data["x"]:
                 source.data = data

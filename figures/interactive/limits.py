@@ -62,7 +62,7 @@ def hull(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: bool = Fals
     if not values.size:
         return None
     levels = _finite((*bounds, *(level for curve in curves for _, level in curve.levels)), log_y)
-    reach = REACH * np.ptp(values) or np.inf
+    reach = REACH * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
     near = levels[(levels >= values.min() - reach) & (levels <= values.max() + reach)]
     low, high = values.min(initial=near.min(initial=np.inf)), values.max(initial=near.max(initial=-np.inf))
     margin = MARGIN * (high - low) or (0.1 if log_y else 0.1 * abs(high) or 1.0)
