@@ -405,18 +405,22 @@ def united(curves: Sequence[Curve]) -> list[Curve]:
     The others are empty, so that each line has the colour of its place.
     """
     lines = [None if curve.theory is None else tuple(curve.theory.tolist()) for curve in curves]
+    sharing = [[curve.label for curve, other in zip(curves, lines, strict=True) if other == line] for line in lines]
+    words = ["" if len(one) == len(curves) > 1 else in_common(one) for one in sharing]
     return [
-        Curve("", curve.x) if line in lines[:index] else replace(curve, label=_common(curves, lines, line))
+        Curve("", curve.x) if line in lines[:index] else replace(curve, label=words[index])
         for index, (curve, line) in enumerate(zip(curves, lines, strict=True))
     ]
 
 
-def _common(curves: Sequence[Curve], lines: Sequence[Any], line: Any) -> str:
-    """Return the parts of labels that are those of all curves of a line; nothing if it is that of all curves."""
-    labels_ = [curve.label.split(", ") for curve, other in zip(curves, lines, strict=True) if other == line]
-    if len(labels_) == len(curves) > 1:
-        return ""
-    return ", ".join(part for part in labels_[0] if all(part in label for label in labels_))
+def in_common(labels_: Sequence[str]) -> str:
+    """Return the parts that labels of curves have in common.
+
+    >>> in_common(["N = 20, hebb", "N = 100, hebb"])
+    'hebb'
+    """
+    each = [label.split(", ") for label in labels_]
+    return ", ".join(part for part in each[0] if all(part in label for label in each))
 
 
 def thinned(curve: Curve, log: bool) -> Curve:

@@ -44,6 +44,7 @@ div[id^="flexbox"]:has(> :nth-child(3) > .below) { grid-template-columns: repeat
 """
 CELL = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
 GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
+GLYPHS_OPEN = {"o": "○", "s": "□", "^": "△", "D": "◇", "v": "▽", "P": "✚", "X": "✖"}
 NORMALISED = {said: unit for unit, said in series.NORMALISED.items()}
 
 
@@ -267,6 +268,11 @@ class Charts:
             f'<span style="white-space:nowrap"><span style="color:{look.hue(index)}" aria-hidden="true">'
             f"{GLYPHS[MARKERS[index % len(MARKERS)]]}</span> {html.escape(label)}</span>"
             for index, label in (named if len(named) < 2 or (self.axes and self.axes.scales.names) else ())
+        ]
+        first = next(iter(self.grid.charts.values()), None) if self.grid else None
+        chips += [
+            f'<span style="white-space:nowrap">{GLYPHS_OPEN[MARKERS[index % len(MARKERS)]]} {html.escape(words)}</span>'
+            for index, words in enumerate(first.words_of_markers(first.shown) if first else ())
         ]
         held = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
         charts = self.grid.charts.values() if self.grid else ()

@@ -221,7 +221,7 @@ class Page:
         )
         self.lecture.param.watch(lambda event: self._present(event.new), "value")
         self.keys.param.watch(lambda event: self._press(event.new), "pressed")
-        self.kind = pmui.Select(label="scenario", options=titles, value=choice, **look, max_width=180)
+        self.kind = pmui.Select(label="scenario", options=titles, value=choice, **look, max_width=300)
         self.preset = pmui.Select(label="preset", options=[CHOSEN, *presets], value=CHOSEN, **look, max_width=310)
         self.menus = [self.kind, self.preset, self.lecture]
 

@@ -76,8 +76,8 @@ def without_optima(scenario: AbstractScenario) -> AbstractScenario:
     """Return a scenario with the other values alone of keys that are wanted at their optimum, or with simple ones.
 
     >>> from statmech import Scenario
-    >>> without_optima(Scenario(rule="hebb", t=1, eta=[0.5, "optimal"])).eta
-    (0.5,)
+    >>> without_optima(Scenario(rule="hebb", t=1, eta=[0.5, "optimal"])).config()["eta"]
+    [0.5]
     """
     config, choice = scenario.config(), settings.choice_of(scenario)
     simple = {name: settings.default_of(choice, name) for name in settings.controllable(scenario)}

@@ -276,9 +276,10 @@ class Chart:
         named = [index for index, curve in enumerate(curves) if curve.label]
         if len(named) < 2 or self.named or not self.labelled or self.limits is None:
             return data
-        found = [(index, *end) for index in named if (end := self._end(curves[index])) is not None]
+        words = self.words_of_colours(curves)
+        found = [(index, *end) for index in named if words[index] and (end := self._end(curves[index])) is not None]
         heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in found]
-        texts = [in_lines(curves[index].label) for index, _, _ in found]
+        texts = [in_lines(words[index]) for index, _, _ in found]
         room = 1.15 * LABEL * self.size * max((text.count("\n") + 1 for text in texts), default=1)
         for (index, x, y), text, low, high in zip(found, texts, heights, spread(heights, room, self.high), strict=True):
             row = (x, self.limits.clipped(y), text, self.drawn.words(self.look(index)[0]), high - low)
@@ -287,6 +288,22 @@ class Chart:
         longest = max((len(line) for text in data["text"] for line in text.split("\n")), default=0)
         self.leave(round(10 + WIDTH * LABEL * self.size * longest), exactly=True)
         return data
+
+    def words_of_colours(self, curves: Sequence[Curve]) -> list[str]:
+        """Return the label at the end of each curve: where colours return with the next marker, one for each colour, of
+        what its curves have in common."""
+        every = [curve.label for curve in curves]
+        if not self.colours:
+            return every
+        return [
+            series.in_common(every[index :: self.colours]) if index < self.colours else ""
+            for index in range(len(every))
+        ]
+
+    def words_of_markers(self, curves: Sequence[Curve]) -> list[str]:
+        """Return what the curves of each marker have in common; nothing where each colour has a marker of its own."""
+        every, number = [curve.label for curve in curves], self.colours
+        return [series.in_common(every[at : at + number]) for at in range(0, len(every), number)] if number else []
 
     def lie_below(self) -> None:
         """Take little height, below a chart whose lines of the same colours have labels."""
