@@ -27,6 +27,7 @@ from statmech.scenarios.variables import Variable
 OPEN = 2  # charts that a page begins with
 LEFT = 80  # pixels beside charts below one another, for the numbers of y
 LECTURE = 1.6  # the size of letters, lines and points in lecture mode, over the usual
+LOWER = 100  # pixels by which a chart of a control lowers those above it
 BELOW = "below"  # the class of the chart of a control, which is lower, and below the others
 AREA = """
 :host { flex: 1 1 0; min-height: 0 }
@@ -38,8 +39,8 @@ div[id^="flexbox"] {
   div[id^="flexbox"]:has(> :nth-child(4):last-child) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
 }
 div[id^="flexbox"]:has(.below) { grid-template-rows: minmax(260px, 9fr); grid-auto-rows: minmax(130px, 5fr) }
-div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax(0, 1fr) }
 div[id^="flexbox"]:has(> :nth-child(3) > .below) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
+div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax(0, 1fr) }
 .below { grid-column: 1 / -1 }
 """
 CELL = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
@@ -191,7 +192,7 @@ class Charts:
             pn.io.push_notebook(*self.panes)
 
     def _fill(self, picture: Picture) -> Sequence[Curve]:
-        """Show the results in the charts, and return the curves of the last."""
+        """Show the results in the charts, and return the curves of the first."""
         results, layout = picture.results, picture.layout
         if self.plane is not None:
             return self.plane.show(results, layout, self.held.get(self._plane_name(), ()))
@@ -201,7 +202,7 @@ class Charts:
         self.grid.show(results, layout, self.held, self.runs.value)
         if self.aligned:
             self._align()
-        return next(reversed(self.grid.shown.values()), [])
+        return next(iter(self.grid.shown.values()), [])
 
     def _make(self, axes: Axes) -> None:
         assert self.picture is not None
@@ -211,14 +212,18 @@ class Charts:
         whole = not axes.scales.names and results.scenario.describe(axes.x).whole
         xlabel = label_of(results, axes.x)
         self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, whole, axes.look)
+        above, below = self._above_and_below()
+        self.aligned = bool(above and below)
+        for chart in above:
+            chart.high -= len(below) * LOWER
+        for chart in below if above else ():
+            chart.lie_below()
 
     def _place(self) -> None:
         assert self.grid is not None
         charts = [self.plane.chart] if self.plane else list(self.grid.charts.values())
-        controlled = [name for name in self.grid.charts if self.drawn[name].role == "control"]
-        self.aligned = 0 < len(controlled) < len(charts)
         if self.aligned:
-            self._place_below([self.grid.charts[name] for name in controlled])
+            self._place_below()
         for chart in charts if self.lecture else ():
             chart.figure.min_border_left = round(LECTURE * LEFT)
         for chart in charts:  # its own style sheet, for the figure stands in the place of its pane
@@ -226,17 +231,21 @@ class Charts:
         self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
         self.area.objects = self.panes
 
-    def _place_below(self, controls: Sequence[Chart]) -> None:
-        """Let charts of controls have the x of the chart above them, and all have their axes of y in line."""
+    def _above_and_below(self) -> tuple[list[Chart], list[Chart]]:
+        """The charts of controls, which lie below the others, after those."""
         assert self.grid is not None
-        above = [chart.figure for chart in self.grid.charts.values() if chart not in controls]
-        below = [chart.figure for chart in controls]
+        every = self.grid.charts.values()
+        return [chart for chart in every if not chart.controlled], [chart for chart in every if chart.controlled]
+
+    def _place_below(self) -> None:
+        """Let charts of controls have the x of the chart above them, and all have their axes of y in line."""
+        others, controls = self._above_and_below()
+        above, below = ([chart.figure for chart in charts] for charts in (others, controls))
         for figure in (*above, *below):
             figure.min_border_left = LEFT
         for chart in controls:
             chart.figure.css_classes = [BELOW]
             chart.figure.x_range = above[0].x_range
-            chart.lie_below()
         for figure in [*(above if len(above) == 1 else []), *below[:-1]]:
             figure.xaxis.axis_label = None  # the lowest one is that of all
 
@@ -276,9 +285,10 @@ class Charts:
         ]
         held = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
         charts = self.grid.charts.values() if self.grid else ()
-        bounds, guides = any(chart.shows_bounds for chart in charts), any(chart.shows_guides for chart in charts)
-        said = [self.picture.caption if self.picture else "", *(["dashed: bounds"] if bounds else [])]
-        said += ["thin: guides to the eye"] if guides else []
+        bounds = {where for chart in charts if (where := chart.bounds_shown) is not None}
+        said = [self.picture.caption if self.picture else "", *(["dashed: bounds"] if True in bounds else [])]
+        said += ["bounds of theory lie beyond the charts"] if bounds == {False} else []
+        said += ["thin: guides to the eye"] if any(chart.shows_guides for chart in charts) else []
         said += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
         words = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(said)}</span>'
         return " &ensp; ".join([*chips, *held, words])

@@ -49,6 +49,7 @@ HEADER = {  # of menus on the coloured bar
 }
 NOTICE = {"py": "0", "& .MuiAlert-icon, & .MuiAlert-message": {"py": "4px"}, "& p": {"m": "0"}}  # one line
 BAR = "48px"  # of the strip: two lines of words, so that charts keep their place when the second comes
+PROGRESS = {"opacity": "0.85", "max-width": "17em", "text-align": "right", "line-height": "1.3"}  # of two lines
 NARROW = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"  # of menus
 WIDE = "@media (max-width: 600px) { :host { display: none } }"  # of what a phone has no room for
 UNTITLED = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # a phone has no room for it
@@ -79,7 +80,7 @@ class Page:
         self.message = pmui.Alert(
             "", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8), sx=NOTICE
         )
-        self.progress = pn.pane.HTML("", styles={"white-space": "nowrap", "opacity": "0.85"}, margin=(4, 8))
+        self.progress = pn.pane.HTML("", styles=PROGRESS, margin=(4, 8))
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
         self.yaml = pn.widgets.TextAreaInput(visible=False)  # the text that is copied
@@ -245,6 +246,7 @@ class Page:
         self.row.visible = self.strip.visible = not on
         self.message.visible = self.message.visible and not (on and self.message.severity == "info")
         self.keys.listening = on
+        self.progress.styles = {**PROGRESS, "max-width": "none"} if on else PROGRESS
         self.progress.object = ARROWS if on else ""
 
     def _press(self, pressed: str) -> None:

@@ -231,12 +231,13 @@ class Chart:
         return bool(self.runs.data["x"]) and all(curve.runs is None for curve in self.shown)
 
     @property
-    def shows_bounds(self) -> bool:
-        """True if a line is there that is a bound, and in sight."""
-        if not self.bounded or self.limits is None:
-            return False
-        low, high = self.limits
+    def bounds_shown(self) -> bool | None:
+        """True if a line is there that is a bound, and in sight, False if it is not in sight; None if there is none."""
         lines = [curve.theory for curve in self.shown if curve.theory is not None and not is_one_of_many(curve.theory)]
+        lines = [line for line in lines if np.isfinite(line).any()]
+        if not self.bounded or self.limits is None or not lines:
+            return None
+        low, high = self.limits
         return any(bool(((line >= low) & (line <= high)).any()) for line in lines)
 
     def _keep(self, limits: Limits | None) -> None:
