@@ -1,9 +1,9 @@
-"""Pictures of all figures: `python docs/thumbnails.py [NAME ...]`, of all pages of the gallery or of those named.
+"""Pictures of all figures: `python docs/thumbnails.py [--results DIR] [NAME ...]`, of all pages or of those named.
 
-The code of a page is run up to its first figure, which is written twice: one panel without numbers for its card
-(docs/images/thumbnails), and whole for the contact sheet (docs/images/sheet), where the picture of the full run in
-docs/images is used if there is one. The page of the contact sheet is written, too. Pages that need data which are not
-available keep their pictures.
+Each figure is written twice: one panel without numbers for the card of its page (docs/images/thumbnails), and whole for
+the contact sheet (docs/images/sheet), where the picture of the full run in docs/images is used if there is one. It is
+drawn from the results in DIR/NAME or, without them, by the code of the page up to its first figure. The page of the
+contact sheet is written, too. Pages that need data which are not available keep their pictures.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import io
 import re
-import sys
+from argparse import ArgumentParser
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
@@ -21,6 +22,7 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.ticker import NullFormatter
 from PIL import Image
 
+import statmech
 from figures.finishing import panels_of
 from figures.labels import plain
 from figures.style import AID, STYLE
@@ -37,19 +39,23 @@ PANEL = {
     "fluctuations": 4,
     "minover_updates": 1,
     "noise_optimal": 1,
-    "attention": 3,
+    "attention": 2,
     "batches": 1,
+    "digits_theta": 1,
 }
 INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots
 WIDTH = 560  # of a picture on the contact sheet
-TYPE, THICK, LONGEST = 12, 1.6, 14  # of a card: points of labels and lines, and letters of the longest label
+TYPE, THICK = 12, 1.6  # of a card: points of labels and lines
+ROOM = {"x": 250, "y": 140}  # along an axis: letters of a label times its points
+LONGEST = {"x": 30, "y": 19}  # letters of a line of a label
 COLOURS = 64
 
 
-def main(names: list[str]) -> None:
+def main(names: list[str], results: Path | None) -> None:
     """Write the pictures of these pages, and the page of the contact sheet."""
     for name in names or pages():
-        figure = drawn(PAGES[name].read_text())
+        stored = results is not None and (results / name).is_dir()
+        figure = of_results(results / name) if results and stored else drawn(PAGES[name].read_text())
         if figure is None:
             print(f"{name}: no figure without its data; its pictures stay")
             continue
@@ -64,6 +70,12 @@ def pages() -> list[str]:
     """The pages with a figure, in the order of the gallery."""
     listed = PAGES["index"].read_text().rpartition("```{toctree}")[2]
     return [name for name in listed.split() if name in PAGES and name != "contact_sheet"]
+
+
+def of_results(folder: Path) -> Figure:
+    """The figure of stored results."""
+    shown: Figure = statmech.draw(statmech.load_results(folder))
+    return shown
 
 
 def drawn(page: str) -> Figure | None:
@@ -84,7 +96,10 @@ def drawn(page: str) -> Figure | None:
 
 def card(figure: Figure, which: int) -> Figure:
     """One panel of the figure in the size of a card: curves in thick lines, named axes, and no numbers or words."""
-    shown = panels_of(figure)[which]
+    panels = panels_of(figure)
+    shown = panels[which]
+    rows = [getattr(ax.get_subplotspec(), "rowspan", None) for ax in panels]
+    of_row = next(ax.get_ylabel() for ax, row in zip(panels, rows, strict=True) if row == rows[which])
     for ax in figure.axes:
         if ax is not shown:
             ax.remove()
@@ -93,10 +108,12 @@ def card(figure: Figure, which: int) -> Figure:
     for extra in (*shown.texts, *shown.child_axes):
         extra.remove()
     figure.suptitle("")
-    shown.set(title="", xlabel=short(shown.get_xlabel()), ylabel=short(shown.get_ylabel()))
+    shown.set(title="", anchor="C")
     shown.set_title("", loc="left")
-    for axis in (shown.xaxis, shown.yaxis):
-        axis.label.set_size(TYPE)
+    for axis, label in ((shown.xaxis, shown.get_xlabel()), (shown.yaxis, shown.get_ylabel() or of_row)):
+        words = short(label, LONGEST[axis.axis_name])
+        longest = max(map(len, plain(words).splitlines()), default=1)
+        axis.set_label_text(words, size=min(TYPE, ROOM[axis.axis_name] / longest))
         axis.set_major_formatter(NullFormatter())
         axis.set_minor_formatter(NullFormatter())
         axis.set_tick_params(which="both", length=0)
@@ -107,17 +124,22 @@ def card(figure: Figure, which: int) -> Figure:
     return figure
 
 
-def short(label: str) -> str:
-    """The label of an axis without its unit; of a long one the symbol alone, or nothing.
+def short(label: str, longest: int) -> str:
+    """The label of an axis without its unit, in two lines if need be; of a longer one the first symbol, or nothing.
 
-    >>> short("$t$ (steps / $N$)"), short("stages to zero\\ntraining error"), short("number of students $K$")
-    ('$t$', '', '$K$')
+    >>> short("$t$ (steps / $N$)", 19), short("number of students $K$", 19), short("$D/N$, at $D=30$", 19)
+    ('$t$', '$K$', '$D/N$')
+    >>> short("stages to zero\\ntraining error", 19), short("certified distance from the largest stability", 19)
+    ('stages to zero\\ntraining error', '')
     """
-    label = label.partition(" (")[0].replace("\n", " ")
-    if len(plain(label)) <= LONGEST:
+    label = label.partition(" (")[0].partition(", ")[0].replace("\n", " ")
+    if len(plain(label)) <= longest:
         return label
     symbols = re.findall(r"\$[^$]+\$", label)
-    return symbols[-1] if symbols and len(plain(symbols[-1])) <= LONGEST else ""
+    if symbols:
+        return symbols[0] if len(plain(symbols[0])) <= longest else ""
+    lines = wrap(label, longest)
+    return "\n".join(lines) if len(lines) <= 2 else ""
 
 
 def png(figure: Figure, dots: int) -> bytes:
@@ -166,4 +188,8 @@ ITEM = """:::{{grid-item}}
 """
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--results", type=Path, metavar="DIR")
+    given = parser.parse_args()
+    main(given.names, given.results)

@@ -11,6 +11,7 @@ from matplotlib.ticker import AutoLocator, MaxNLocator
 from figures import labels
 from figures.panels import filled, heading, letters
 from figures.residuals import is_strip, label_strips
+from figures.series import resolved
 from figures.style import WISH
 from statmech.results.results import Results
 
@@ -52,6 +53,8 @@ def finished(
         _key(figure, results, points, lines)
     label_strips(figure)
     for ax in shown:
+        if ax.get_yscale() == "linear":
+            ax.set_ylim(*resolved(*ax.get_ylim()))
         _round_ticks(ax)
     return figure
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from statmech.scenarios.variables import Variable
 
-MOST_COLUMNS, HEIGHT = 3, 2.0  # inches per panel
+MOST_COLUMNS, HEIGHT, STACKED = 3, 2.0, 1.7  # inches per panel, and per panel of a column
 FEWER = {4: 2}  # columns of so many panels
 ALONE, WIDTH = 2.7, 5.6  # inches, of a figure with a single panel
 HEAD = 0.9  # inches for title and legend
@@ -78,7 +78,8 @@ def _panels(parts: list[Part], wish: Composition) -> Figure:
     alone = len(shown) == 1
     stacked = panels.stacks(len(shown))
     most, width = (1, COLUMN) if stacked else (FEWER.get(len(shown), MOST_COLUMNS), WIDTH if alone else PAGE)
-    figure, axes = panels_of(len(shown), most, HEIGHT, width, ALONE - HEIGHT if alone else HEAD)
+    height = STACKED if stacked and not alone else HEIGHT
+    figure, axes = panels_of(len(shown), most, height, width, ALONE - HEIGHT if alone else HEAD)
     keys: list[Any] = []
     for ax, (name, title, content) in zip(axes, shown, strict=True):
         for part, results in content:
@@ -89,6 +90,8 @@ def _panels(parts: list[Part], wish: Composition) -> Figure:
             ax.errorbar(points.x, points.y, points.error, **POINTS, zorder=6)
         panels.logarithmic(ax, logs[name])
         _label(ax, parts, variables[name], title, wish)
+    if stacked:
+        panels.outer(axes)
     if wish.fit and not keys:
         least = f"{exponents.LEAST} positive points in the upper half of the range of x"
         raise ConfigError(f"figure.fit: no curve has {least}, as an exponent needs")

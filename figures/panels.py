@@ -326,7 +326,8 @@ def at_foot(ax: Axes, x: Any, colour: Any) -> None:
 
 def outer(panels: list[Axes]) -> None:
     """Keep the labels of the first of several panels in a row, and of the last in a column."""
-    rows = {spec.rowspan.start for ax in panels if (spec := ax.get_subplotspec())}
+    places = [spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())]  # strips divide them
+    rows = {place.rowspan.start for place in places}
     for first, second in pairwise(panels):
         if len(rows) > 1:
             first.set_xlabel("")

@@ -18,6 +18,7 @@ from figures import functions_of_time
 from figures.labels import value_label
 from figures.style import COLOURS, MOST_POINTS, shades
 from statmech.numerics.statistics import standard_error_of_runs
+from statmech.results import comparison
 from statmech.results.corrections import predicted, unresolved
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.variables import AVERAGED, BIAS, STD, UNSHOWN, Variable
@@ -40,6 +41,7 @@ LEAST = 1e-2  # of a line, down to which a band or a bar reaches on a logarithmi
 EVEN = 0.2  # of the mean gap of values, by which gaps may differ where they count as equal
 SAME = 1e-6  # relative difference of equal variables, which the integration of a vote has
 ROUNDING = 1e-12  # what is less than this, over the largest, is 0
+AROUND = 0.05  # what an axis shows below and above values that are equal but for rounding, over their size
 
 
 @dataclass(frozen=True)
@@ -132,14 +134,10 @@ def of_interest(results: Results) -> dict[str, Variable]:
 
 def _is_constant(results: Results, name: str) -> bool:
     """True if a variable has a single value in all of several runs, students and places of a sweep."""
-    every = [part[name].values for part in (results.simulation, results.theory) if part is not None and name in part]
+    parts = [part[name].values for part in (results.simulation, results.theory) if part is not None and name in part]
+    every = [values[np.isfinite(values)] for values in parts]
     many = any(results.either.sizes[axis] > 1 for axis in axes(results.either))
-    return many and all(_spread_of(values) <= ROUNDING * np.nanmax(np.abs(values)) for values in every)
-
-
-def _spread_of(values: np.ndarray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(np.ptp(finite)) if finite.size else 0.0
+    return many and all(_is_rounding(values.min(initial=np.inf), values.max(initial=-np.inf)) for values in every)
 
 
 def _are_equal(results: Results, name: str, other: str) -> bool:
@@ -292,7 +290,8 @@ def _wants_log(name: str, variable: Variable, results: Results) -> bool:
         means = simulation[name].mean("seed").values.ravel()
         parts.append(means[means > 0] if solved else means)
     every = np.concatenate(parts)
-    return _spans(every[np.isfinite(every)], SPAN)
+    finite = every[np.isfinite(every)]
+    return _spans(finite, SPAN) and not _is_rounding(0.0, finite.max())
 
 
 def _spans(numbers: np.ndarray, ratio: float) -> bool:
@@ -460,6 +459,24 @@ def lacks_bands(results: Results) -> bool:
     parts = [part for part in (results.theory, results.lines) if part is not None]
     names = [name for name in drawn(results.scenario) if any(name + STD in part for part in parts)]
     return any(bool(unresolved(part, name).any()) for part in parts for name in names if name + STD in part)
+
+
+def resolved(low: float, high: float) -> tuple[float, float]:
+    """Return the limits of a linear axis, further apart if they differ by no more than rounding.
+
+    >>> resolved(0.2, 0.4), resolved(-1e-16, 1e-16), resolved(1 - 1e-14, 1)
+    ((0.2, 0.4), (-0.05, 0.05), (0.95, 1.05))
+    """
+    if not _is_rounding(low, high):
+        return low, high
+    size = max(1.0, abs(low), abs(high))
+    middle = round((low + high) / 2 / size, 9) * size
+    return middle - AROUND * size, middle + AROUND * size
+
+
+def _is_rounding(low: float, high: float) -> bool:
+    """True if these values differ by no more than a comparison with theory resolves."""
+    return bool(high - low <= comparison.ROUNDING * max(1.0, abs(low), abs(high)))
 
 
 def above_zero(low: np.ndarray, line: np.ndarray) -> np.ndarray:

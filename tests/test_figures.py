@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import matplotlib as mpl
@@ -14,7 +15,8 @@ from small import SMALL
 import figures
 import simulate
 import theory
-from figures import FIGURES, OVERLAYS, captions, concept, film, inspection, labels, legends, series, style
+from figures import FIGURES, OVERLAYS, captions, concept, film, inspection, labels, legends, overlay, series, style
+from figures.interactive.limits import hull
 from figures.published.online import fluctuations
 from figures.published.stored_examples import version_space
 from statmech import (
@@ -381,6 +383,21 @@ def test_an_axis_with_a_zero_stays_linear_in_a_picture():
     assert series.scales(results, "t", variables, lossless=True) == series.Scales()
     positive = Results(scenario, means.isel(t=slice(1, 3)))
     assert series.scales(positive, "t", variables).log_y == {"eps_g"}
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_no_axis_shows_what_a_comparison_calls_rounding(value):
+    import xarray as xr
+
+    scenario = Scenario(rule="hebb", N=20, t=[1, 2, 3], seeds=2)
+    runs = value + np.array([[1e-16, 2e-14, 3e-12], [0.0, 1e-14, 1e-12]])
+    means = xr.Dataset({"eps_g": (("seed", "t"), runs)}, {"t": list(scenario.t)})
+    [ax] = overlay.draw(Results(scenario, means)).axes
+    curve = series.Curve("", np.array(scenario.t), runs.mean(axis=0), np.full(3, 1e-12))
+    for low, high in (ax.get_ylim(), hull([curve], False, False)):
+        assert (low, high) == pytest.approx((value - series.AROUND, value + series.AROUND))
+    finer = hull([replace(curve, mean=value + 1e-6 * curve.x)], False, False)
+    assert finer.high - finer.low < 1e-5
 
 
 def test_folds_give_the_standard_error_of_each_shuffle():

@@ -84,3 +84,17 @@ def test_split_gives_a_panel_per_position_with_its_title_and_one_label_per_row(r
     figure = finish(figure, of(results, N=60), keys, "K", "lam", "$R$ = 0")
     assert figure.get_suptitle() == "$K$ = 1, $R$ = 0, $N$ = 60, 3 seeds"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["error", "overlap"]
+
+
+def test_a_column_of_panels_names_its_axis_once_and_each_variable_with_strips_too(results):
+    from figures.overlay import draw
+    from figures.residuals import is_strip
+    from figures.style import drawn_for
+
+    for residuals in (False, True):
+        with drawn_for("pre", residuals):
+            axes = draw(results).axes
+        shown = [ax for ax in axes if not is_strip(ax)]
+        assert len(shown) > 1
+        assert all(ax.get_ylabel() for ax in shown)
+        assert sum(bool(ax.get_xlabel()) for ax in axes) == 1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from figures.series import Curve
+from figures.series import Curve, resolved
 
 RARE = 0.01  # of the length of x: a line that is higher on less of it leaves the chart
 BEYOND, MARGIN = 0.3, 0.05  # of the height: what is shown of that, and what is left empty
@@ -65,9 +65,9 @@ def hull(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: bool = Fals
     reach = REACH * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
     near = levels[(levels >= values.min() - reach) & (levels <= values.max() + reach)]
     low, high = values.min(initial=near.min(initial=np.inf)), values.max(initial=near.max(initial=-np.inf))
-    margin = MARGIN * (high - low) or (0.1 if log_y else 0.1 * abs(high) or 1.0)
-    low, high = low - margin, high + margin
-    return Limits(float(10**low), float(10**high)) if log_y else Limits(float(low), float(high))
+    margin = MARGIN * (high - low) or 0.1 * log_y
+    low, high = float(low - margin), float(high + margin)
+    return Limits(10**low, 10**high) if log_y else Limits(*resolved(low, high))
 
 
 def _finite(parts: Iterable[np.ndarray], log: bool) -> np.ndarray:
