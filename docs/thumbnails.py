@@ -2,8 +2,8 @@
 
 Each figure is written twice: one panel without numbers for the card of its page (docs/images/thumbnails), and whole for
 the contact sheet (docs/images/sheet), where the picture of the full run in docs/images is used if there is one. It is
-drawn from the results in DIR/NAME or, without them, by the code of the page up to its first figure. The page of the
-contact sheet is written, too. Pages that need data which are not available keep their pictures.
+drawn from the results in DIR/NAME or, without them, by the code of the page up to its first figure. The pages of the
+gallery and of the contact sheet are written, too. Pages that need data which are not available keep their pictures.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ import statmech
 from figures.finishing import panels_of
 from figures.labels import plain
 from figures.style import AID, STYLE
+from statmech.questions import QUESTIONS
 from statmech.runtime import files
 
 DOCS = Path(__file__).parent
 PAGES = {path.stem: path for path in sorted((DOCS / "gallery").glob("*.md"))}
 CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+GROUPS = {**QUESTIONS, "And any other question?": ("overlays",)}  # of pages
 # which panel says most, where it is not the first
 PANEL = {
     "ensemble": 2,
@@ -52,7 +54,7 @@ COLOURS = 64
 
 
 def main(names: list[str], results: Path | None) -> None:
-    """Write the pictures of these pages, and the page of the contact sheet."""
+    """Write the pictures of these pages, and the pages that show them."""
     for name in names or pages():
         stored = results is not None and (results / name).is_dir()
         figure = of_results(results / name) if results and stored else drawn(PAGES[name].read_text())
@@ -63,13 +65,24 @@ def main(names: list[str], results: Path | None) -> None:
         write(f"sheet/{name}.png", full.read_bytes() if full.is_file() else png(figure, 300), WIDTH)
         write(f"thumbnails/{name}.png", png(card(figure, PANEL.get(name, 0)), DOTS))
         print(name)
+    files.write(PAGES["index"], gallery().encode())
     files.write(PAGES["index"].parent / "contact_sheet.md", sheet().encode())
 
 
 def pages() -> list[str]:
     """The pages with a figure, in the order of the gallery."""
-    listed = PAGES["index"].read_text().rpartition("```{toctree}")[2]
-    return [name for name in listed.split() if name in PAGES and name != "contact_sheet"]
+    return [name for names in GROUPS.values() for name in names]
+
+
+def gallery() -> str:
+    """The page of the gallery: below each question, and what the page says to it, the cards of its pages."""
+    head, *parts = PAGES["index"].read_text().rpartition("```{toctree}")[0].split("\n## ")
+    said = dict(part.partition("\n")[::2] for part in parts)
+    text = head
+    for question, names in GROUPS.items():
+        cards = "\n".join(CARD.format(name=name, title=title(name)) for name in names)
+        text += f"\n## {question}\n" + said.get(question, "\n").partition("::::{grid}")[0] + GRID + cards + "\n::::\n"
+    return text + "\n```{toctree}\n:hidden:\n\n" + "\n".join([*pages(), "contact_sheet"]) + "\n```\n"
 
 
 def of_results(folder: Path) -> Figure:
@@ -178,6 +191,18 @@ of the page otherwise. `docs/thumbnails.py` makes this page.
 
 ::::{grid} 1 1 2 2
 :gutter: 3
+
+"""
+CARD = """:::{{grid-item-card}}
+:link: {name}
+:link-type: doc
+:img-top: ../images/thumbnails/{name}.png
+:img-alt: {title}
+{title}
+:::
+"""
+GRID = """::::{grid} 2 2 3 3
+:gutter: 2
 
 """
 ITEM = """:::{{grid-item}}

@@ -24,6 +24,7 @@ from statmech.cli.execution import execution_of
 from statmech.cli.options import SimulationRun
 from statmech.config import description, shipped
 from statmech.errors import ConfigError
+from statmech.questions import QUESTIONS
 from statmech.results import store
 from statmech.results.status import read
 from statmech.scenarios.registry import SCENARIOS
@@ -232,6 +233,7 @@ def test_a_help_page_of_80_columns_has_plain_words_and_no_broken_ones(page, monk
     shown = help_of(page, monkeypatch, capsys)
     assert not re.search(BANNED, shown, re.IGNORECASE)
     assert "…" not in shown
+    assert not re.search(r"<\w|[<>]=|\{", shown)  # types and ranges of typer, which explain nothing
     assert max(map(len, shown.splitlines())) <= 80
     assert set(words_of(shown)) <= set(words_of(help_of(page, monkeypatch, capsys, width=200)))  # no word is cut
     assert page == () or "Example" in shown
@@ -292,10 +294,13 @@ def test_an_event_is_a_sentence_that_names_the_parameters(event, message):
     assert events.message(event, Scenario(rule=["hebb", "adatron"], K=[1, 3], t=1)) == message
 
 
-def test_every_shipped_config_is_listed_with_a_line(capsys):
-    lines = answer(capsys, "configs").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == shipped()
-    assert all(line.endswith(description(line.split()[0])) and line[-1] in ".?" for line in lines)
+def test_every_shipped_config_is_listed_once_with_a_line_below_its_question(capsys):
+    groups = [group.splitlines() for group in answer(capsys, "configs").stdout.split("\n\n")]
+    assert {heading: tuple(line.split()[0] for line in lines) for heading, *lines in groups} == QUESTIONS
+    names = {line.split()[0]: line for _, *lines in groups for line in lines}
+    assert sorted(name for of in QUESTIONS.values() for name in of) == sorted(names) == shipped()
+    assert all(line.endswith(description(name)) and line[-1] in ".?" for name, line in names.items())
+    assert len({line.index(description(name)) for name, line in names.items()}) == 1
 
 
 def test_run_without_a_config_lists_the_shipped_ones(capsys):

@@ -8,14 +8,15 @@ from statmech.cli.terminal import print
 
 
 def configs() -> None:
-    """List the shipped configs, with one line on each.
+    """List the shipped configs by the question that they answer, with one line on each.
 
-    Example: `statmech configs`
+    Example: `statmech configs`.
     """
     from statmech import config
     from statmech.cli import output
+    from statmech.questions import QUESTIONS
 
-    output.listing((name, config.description(name)) for name in config.shipped())
+    output.groups({it: {name: config.description(name) for name in names} for it, names in QUESTIONS.items()})
 
 
 def info() -> None:

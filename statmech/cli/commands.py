@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from statmech.cli import about, compute, look, predict, share
-from statmech.cli.groups import Commands
+from statmech.cli.groups import Command, Commands
 from statmech.cli.options import path_of
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError, StatmechError
@@ -38,7 +38,7 @@ app = typer.Typer(
 )
 for panel, commands in PANELS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
+        app.command(cls=Command, rich_help_panel=panel)(command)
 
 
 def _show_version(wanted: bool) -> None:

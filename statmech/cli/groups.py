@@ -1,20 +1,42 @@
-"""The group of all commands: what it answers to a command line that cannot be parsed."""
+"""The commands and their group: their help, and the answer to a command line that cannot be parsed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from statmech.errors import escaped
 
 REFUSED: Any = typer.BadParameter.__bases__[0].__bases__[0]  # ClickException, click's or typer's own
 
 
-class Commands(TyperGroup):
+class _Named:
+    """Help that describes values by one word: of options theirs, of arguments their name, of flags none."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in params:
+            one.display_type_rich = partial(_value, one)  # typer's own is the type: <bool>, <list[str]>
+            one._get_number_range_help_str = str  # and [x>=1.0], which the message on a wrong number says
+            if one.required and one.param_type_name == "argument":
+                one._usage_display_name = partial(str, one.metavar)  # {CONFIG} in the first line
+        return params
+
+
+def _value(parameter: Any, ctx: Any) -> str:
+    return parameter.metavar or "" if parameter.param_type_name == "option" else ""
+
+
+class Command(_Named, TyperCommand):
+    """One command."""
+
+
+class Commands(_Named, TyperGroup):
     """All commands; the error of a command line that cannot be parsed is escaped like everything that is printed."""
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:

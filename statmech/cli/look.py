@@ -38,7 +38,7 @@ def compare(source: Source) -> None:
 
 @takes(Composed)
 def figure(composed: Composed) -> None:
-    """Draw stored results, as PNG, SVG and PDF unless --formats says which; several of them in one figure.
+    """Draw stored results, one or several in one figure, as PNG, SVG and PDF unless --formats says otherwise.
 
     Examples:
 
@@ -182,8 +182,8 @@ def verify(
 ) -> None:
     """Read every stored number, check that it is the one that was computed for its place, and recompute a sample.
 
-    The sample has runs of every version of statmech that has computed some. Prints one line per fault. Exits with 1 if
-    there is any, or if the store is too old to be verified.
+    The sample has runs of every version of statmech that has computed some. Prints one line per fault, and exits with 1
+    if there is a fault or the store is too old to be verified.
 
     Example: `statmech verify results/ensemble`.
     """

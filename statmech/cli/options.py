@@ -177,10 +177,14 @@ def _word(flag: str, metavar: str, help_: str) -> Any:
 class Composed:
     """The results that a figure shows, and what is drawn against what: the keys of `figure` in a config."""
 
-    config: Annotated[str | None, typer.Argument(metavar="CONFIG", help="As for run.")] = None
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIG", help="A folder of results, or a config as for run.")
+    ] = None
     further: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CONFIG|KEY=VALUE]...", help="Results to draw in the same figure; keys to override."),
+        typer.Argument(
+            metavar="CONFIG|KEY=VALUE", help="Further results to draw in the same figure; keys to override."
+        ),
     ] = None
     out: Out = None
     settings: Settings = None

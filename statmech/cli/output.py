@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -36,31 +36,37 @@ def results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None =
             print(note, file=sys.stdout if table.rows else sys.stderr)
 
 
-def listing(rows: Iterable[tuple[str, str]], indent: str = "") -> None:
-    """Print names with a line on each; on a terminal, long lines wrap within their column."""
+def listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int = 0) -> None:
+    """Print names, in a column of at least this width, with a line on each, which on a terminal wraps in its column."""
     rows = [(indent + name, text) for name, text in rows]
-    width = max((len(name) for name, _ in rows), default=0) + 2
+    width = max(width, max((len(name) for name, _ in rows), default=0))
     if not out.is_terminal:
         for name, text in rows:
-            print(f"{name:<{width}}{text}".rstrip())
+            print(f"{name:<{width}}  {text}".rstrip())
         return
     from rich.table import Table as RichTable
 
     grid = RichTable.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, min_width=width)
     grid.add_column()
     for name, text in rows:
         grid.add_row(Text(escaped(name)), Text(escaped(text)))
     out.print(grid)
 
 
+def groups(listed: Mapping[str, Mapping[str, str]]) -> None:
+    """Print groups of names with a line on each, below the heading of the group."""
+    width = max(len(name) for names in listed.values() for name in names)
+    for index, (heading, names) in enumerate(listed.items()):
+        print("\n" * (index > 0) + heading)
+        listing(names.items(), indent="  ", width=width + 2)
+
+
 def figures() -> None:
     """Print the published figures, by the kind of config that they are drawn of."""
     from figures import FIGURES
 
-    for choice, descriptions in FIGURES.items():
-        print(f"of a config with `{choice}`:")
-        listing(descriptions.items(), indent="  ")
+    groups({f"of a config with `{choice}`:": descriptions for choice, descriptions in FIGURES.items()})
 
 
 def estimate(scenario: AbstractScenario, memory: float | None = None) -> None:

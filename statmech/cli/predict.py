@@ -27,16 +27,20 @@ def predict(
             "--target", metavar="COLUMN", help="Name or number (from 0) of the column to predict; -1 is the last."
         ),
     ] = "-1",
-    loss: Annotated[str, typer.Option("--loss", help="Loss that is minimised.")] = "logistic",
-    lam: Annotated[str, typer.Option("--lam", help="Strength of the penalty, or best.")] = BEST,
+    loss: Annotated[str, typer.Option("--loss", metavar="LOSS", help="Loss that is minimised.")] = "logistic",
+    lam: Annotated[str, typer.Option("--lam", metavar="NUMBER|best", help="Strength of the penalty.")] = BEST,
     examples: Annotated[
         str | None,
-        typer.Option("--examples", metavar="P,P,...", help="Numbers of examples.", show_default="n/16 to 16 n"),
+        typer.Option(
+            "--examples", metavar="P,P,...", help="Numbers of examples to predict at.", show_default="n/16 to 16 n"
+        ),
     ] = None,
-    check: Annotated[int, typer.Option("--check", min=0, metavar="SETS", help="Also fit to so many sets.")] = 0,
+    check: Annotated[
+        int, typer.Option("--check", min=0, metavar="SETS", help="Also fit to this many random sets of rows.")
+    ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", parser=path_of, metavar="FILE", help="The picture.", show_default="TABLE-curve.png"),
+        typer.Option("--out", parser=path_of, metavar="FILE", help="Picture to write.", show_default="TABLE-curve.png"),
     ] = None,
 ) -> None:
     """Predict the error of a linear learner on fresh rows of a table at any number of examples, without fitting.
