@@ -53,8 +53,9 @@ def finished(
         _key(figure, results, points, lines)
     label_strips(figure)
     for ax in shown:
-        if ax.get_yscale() == "linear":
-            ax.set_ylim(*resolved(*ax.get_ylim()))
+        limits = ax.get_ylim()
+        if ax.get_yscale() == "linear" and (wider := resolved(min(limits), max(limits))) != (min(limits), max(limits)):
+            ax.set_ylim(*wider)
         _round_ticks(ax)
     return figure
 

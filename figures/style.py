@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ import matplotlib as mpl
 import matplotlib.style
 import numpy as np
 from cycler import cycler
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
@@ -57,6 +59,8 @@ TICKS: dict[float, tuple[float, ...]] = {  # of a logarithmic axis, by the ratio
     20: (1, 2, 3, 5),
     200: (1, 2, 5),
 }
+FEWER: tuple[tuple[float, ...], ...] = ((1, 3), (1,))  # where labels of more ticks would overlap
+LETTER, FILLED = 0.64 / 72, 0.75  # width of a letter in inches per point, and the part of a column that a panel fills
 FORMATS = ("png", "svg", "pdf")
 
 STYLE: dict[Any, Any] = {
@@ -297,12 +301,28 @@ def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) ->
 
 
 def log_ticks(axis: Axis) -> None:
-    """Set ticks that can be read on a logarithmic axis, once its limits are known: the more, the shorter it is."""
+    """Set ticks that can be read on a logarithmic axis, once its limits are known: as many as it has room for."""
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=next((subs for most, subs in TICKS.items() if high < most * low), (1.0,))))
+    subs = [subs for most, subs in TICKS.items() if high < most * low]
+    fitting = (some for some in (*subs, *FEWER) if axis.axis_name == "y" or _have_room(axis, some))
+    axis.set_major_locator(LogLocator(subs=next(fitting) if subs else FEWER[-1]))
     if low > 1e-4 and high < 1e5:
         axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())
+
+
+def _have_room(axis: Axis, subs: tuple[float, ...]) -> bool:
+    """True if the labels of these ticks of a horizontal axis do not overlap, or if they are the fewest."""
+    low, high = axis.get_view_interval()
+    spec = axis.axes.get_subplotspec()
+    place = spec.get_topmost_subplotspec() if spec else None
+    part = len(place.colspan) / place.get_gridspec().ncols if place else 1.0
+    width = FILLED * part * axis.axes.figure.get_figwidth() / np.log(high / low)  # inches
+    ticks = [tick for tick in LogLocator(subs=subs).tick_values(low, high) if low <= tick <= high]
+    letter = LETTER * FontProperties(size=mpl.rcParams["xtick.labelsize"]).get_size_in_points()
+    gaps = [width * np.log(after / tick) for tick, after in pairwise(ticks)]
+    words = [letter * (1 + (len(f"{tick:g}") + len(f"{after:g}")) / 2) for tick, after in pairwise(ticks)]
+    return subs == FEWER[-1] or all(gap > word for gap, word in zip(gaps, words, strict=True))
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:

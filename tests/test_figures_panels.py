@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, panel
-from figures.style import COLOURS, THEORY
+from figures.panels import along, finish, logarithmic, page, panel
+from figures.style import COLOURS, STYLE, THEORY
 from statmech import Scenario, run
 
 pytestmark = pytest.mark.quick
@@ -98,3 +101,18 @@ def test_a_column_of_panels_names_its_axis_once_and_each_variable_with_strips_to
         assert len(shown) > 1
         assert all(ax.get_ylabel() for ax in shown)
         assert sum(bool(ax.get_xlabel()) for ax in axes) == 1
+
+
+@pytest.mark.parametrize(("columns", "ticks"), [(1, 6), (3, 5)])
+def test_a_narrow_panel_has_fewer_ticks_whose_labels_do_not_overlap(columns, ticks):
+    with mpl.rc_context(STYLE):
+        figure, axes = page(2.0, 1, columns, squeeze=False)
+        for ax in axes.ravel():
+            ax.plot([0.003, 0.3], [0, 1])
+            ax.set_ylabel("fraction of features")
+            logarithmic(ax, "x")
+        figure.draw_without_rendering()
+    shown = [text.get_window_extent() for text in axes[0, 0].get_xticklabels() if text.get_text()]
+    inside = [box for box in shown if axes[0, 0].bbox.x0 <= (box.x0 + box.x1) / 2 <= axes[0, 0].bbox.x1]
+    assert len(inside) == ticks
+    assert all(left.x1 < right.x0 for left, right in pairwise(sorted(inside, key=lambda box: box.x0)))
