@@ -119,11 +119,11 @@ def descent() -> Figure:
     few = {**given, "epochs": np.arange(1.0, 11.0).tolist(), "loss": "logistic", "alpha": 2, "eta": 0.8}
     for index, (batch, sampling) in enumerate(((1, "shuffle"), (0.25, "shuffle"), (0.25, "replacement"))):
         solved = theory.solve(statmech.Descent(**few, batch=batch, sampling=sampling))
-        name = "all examples" if batch == 1 else f"b = 1/4, {sampling}"
+        name = "all examples" if batch == 1 else f"$b=1/4$, {sampling}"
         right.plot(solved.epochs, solved.eps_g, DASHES[index], color=COLOURS[index], label=name)
-    left.set(xscale="log", xlabel="epochs", ylabel=r"$\epsilon_g$")
+    left.set(xscale="log", xlabel="epochs", ylabel=r"$\epsilon_g$", ylim=(0.19, None))
     right.set(xlabel="epochs", ylabel=r"$\epsilon_g$")
-    left.legend()
+    left.legend(ncols=2, loc="lower left")
     right.legend()
     return figure
 
