@@ -6,8 +6,11 @@ t^(-1/2), so that their lines rise without end.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.panels import finish, guide, page, panel, scenario_with, with_lines
@@ -42,13 +45,19 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     keys = panel(ax, results, "t", "scaled", "rule", label=r"$\epsilon_g\,t$", log="x")
     for label, value in CONSTANTS.items():
         guide(ax, y=value, zorder=2)
-        ax.text(first * 1.1, value, label, fontsize=SMALL, va="top" if "pi" in label else "bottom", gid=AID)
+        _name(ax, label, (first * 1.1, value), above="pi" not in label, ha="left")
     if LENGTH_BOUND in lines.rule.values:
         last = scaled.scaled.sel(rule=LENGTH_BOUND).isel(t=-1).item()
-        ax.text(LATEST, last, f"{last:.2f}: AdaTron, this start", fontsize=SMALL, ha="right", va="bottom", gid=AID)
+        _name(ax, f"{last:.2f}: AdaTron, this start", (LATEST, last), above=True, ha="right")
     ax.set(xlim=(first, LATEST), ylim=(0, HIGHEST))
     log_ticks(ax.xaxis)
     return finish(figure, results, keys, columns=3)
+
+
+def _name(ax: Axes, label: str, place: tuple[float, float], *, above: bool, ha: str) -> None:
+    """Write the name of a line a little above or below it."""
+    look: dict[str, Any] = {"fontsize": SMALL, "ha": ha, "va": "bottom" if above else "top", "gid": AID}
+    ax.annotate(label, place, (0, 2 if above else -2), textcoords="offset points", **look)
 
 
 def _times_t(part: xr.Dataset) -> xr.Dataset:
