@@ -11,8 +11,6 @@ command's time includes its start. Our theory of a convex loss also finds the be
 
 from __future__ import annotations
 
-import resource
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -201,19 +199,13 @@ def weights_of(model: ClassifierMixin | RegressorMixin, X: np.ndarray, y: np.nda
     return model.fit(X, y).coef_.ravel()
 
 
-def cpu_seconds() -> float:
-    """CPU time of this process and of the commands that it ran."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
-
-
 def compared(row: Row, repeats: int) -> list[list[object]]:
     """A line of the table for each peer of a row."""
     there = {
         name: side for name, side in row.theirs.items() if name not in programs.PEERS or programs.PEERS[name].found
     }
     calls = {"ours": row.ours.call} | {name: side.call for name, side in there.items()}
-    took, lines = timing.measure(calls, repeats, cpu_seconds), []
+    took, lines = timing.measure(calls, repeats, timing.cpu_seconds), []
     ours, numbers = took["ours"].seconds / row.ours.count, row.ours.call()
     for name in row.theirs:
         lines.append([row.work, name, "not installed", 1e3 * ours, "", "", took["ours"].compile])

@@ -11,10 +11,12 @@ equations, segment by segment. Both are called alternately; compiling is a colum
 
 from __future__ import annotations
 
+import os
 from functools import partial
 
 import jax
 import numpy as np
+import protocol_peers
 import timing
 from scipy.integrate import solve_ivp
 from scipy.special import erf
@@ -58,8 +60,14 @@ def steps_of_two_tasks(N: int, steps: int, naive: int, repeats: int) -> None:
         1e9 * took[name].seconds / count for name, count in (("chain", steps * gram.batch(2)), ("NumPy", naive))
     )
     title = f"(a) a step of two erf units and two tasks, N = {N:,}"
-    row = [ours, theirs, theirs / ours, took["chain"].compile]
-    timing.table(title, ["chain, ns", "NumPy, ns", "NumPy/chain", "compile, s"], [row])
+    row, header = (
+        [ours, theirs, theirs / ours, took["chain"].compile],
+        ["chain, ns", "NumPy, ns", "NumPy/chain", "compile, s"],
+    )
+    if protocol_peers.TASKS in os.environ:
+        published = 1e9 * protocol_peers.seconds_of_step(N, naive)
+        row, header = [*row, published, published / ours], [*header, "teacher_student_dynamics, ns", "over the chain"]
+    timing.table(title, header, [row])
 
 
 def angle_after(eta: np.ndarray, edges: np.ndarray) -> float:
@@ -105,6 +113,7 @@ def main() -> None:
     print(timing.machine())
     steps_of_two_tasks(*((200, 48, 10, 1) if tiny else (10_000, 4_992, 400, 5)))
     gradients(*((3, 1) if tiny else (100, 3)))
+    protocol_peers.tables(tiny)
 
 
 if __name__ == "__main__":

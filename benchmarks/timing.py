@@ -69,6 +69,12 @@ def clock() -> Callable[[], float]:
     return time.process_time if jax.default_backend() == "cpu" else time.perf_counter
 
 
+def cpu_seconds() -> float:
+    """CPU time of this process and of the commands that it ran."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
 def measure(calls: dict[Name, Call], repeats: int, clock: Callable[[], float]) -> dict[Name, Timing]:
     """Time calls alternately: one first call of each, then `repeats` more of each."""
 
