@@ -182,6 +182,8 @@ def _lines(results: Results, figure: str | Composition) -> Iterator[str]:
     bounds = any(variable.bound for variable in results.scenario.variables.values())
     limit = r" in the limit $N\to\infty$" if "N" in series.ignored_in_the_limit(results.scenario) else ""
     yield "Dashed lines: bounds of theory." if bounds else f"Lines: theory{limit}."
+    if (reason := results.scenario.not_judged) and results.simulation is not None:
+        yield f"{reason[0].upper()}{reason[1:]}.".replace("1/sqrt(N)", r"$1/\sqrt{N}$")
     if series.has_bands(results.scenario) and (isinstance(figure, Composition) or figure in OVERLAYS):
         sentence = legends.band_of(results)
         yield f"{sentence[0].upper()}{sentence[1:]}."

@@ -637,6 +637,14 @@ def test_the_limits_of_noise_are_approached_and_cross_at_one_quarter():
 
 
 @pytest.mark.slow
+def test_a_caption_says_why_points_are_expected_off_the_lines():
+    scenario = Network(network="erf", M=2, K=2, N=50, t=[0, 1], seeds=2)
+    text = captions.caption(run(scenario), "overlay")
+    assert "Lines: theory. The start is symmetric: " in text.replace(r" in the limit $N\to\infty$", "")
+    alone = Results(scenario, None, theory.solve(scenario))
+    assert "symmetric" not in captions.caption(alone, "overlay")
+
+
 def test_a_caption_states_the_values_of_parallel_axes_once():
     together = {"rule": ["hebb", "hebb", "perceptron"], "schedule": [{"t0": 5}, {"t0": 7}, {"t0": 5}]}
     scenario = Scenario(N=10, t=1, seeds=2, zip=together)
