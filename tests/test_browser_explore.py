@@ -1,5 +1,6 @@
 """The explorer in a browser: dragging moves the curve, simulation agrees, and the copied config redraws it."""
 
+import contextlib
 import csv
 import os
 import re
@@ -315,8 +316,14 @@ def test_in_lecture_mode_arrows_turn_to_one_chart_after_the_other_and_move_a_sli
     page.get_by_label("lecture").click()
     page.wait_for_timeout(1000)
     assert not page.get_by_label("other keys").is_visible()
-    page.keyboard.press("ArrowRight")
-    page.get_by_text("← ").first.wait_for()
+    said = page.get_by_text(re.compile("^← .* = .* →$"))
+    for _ in range(30):  # the page listens when its server has answered
+        page.keyboard.press("ArrowRight")
+        with contextlib.suppress(playwright.TimeoutError):
+            said.first.wait_for(timeout=1000)
+            break
+    else:
+        raise AssertionError("no slider moves")
     page.keyboard.press("Escape")
     page.locator("input[type=range]:visible").first.wait_for()
 
