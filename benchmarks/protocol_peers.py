@@ -104,17 +104,14 @@ def best_rates(tiny: bool) -> None:
     [cell] = Network(network="erf", M=1, K=2, noise=0.2, t=[last], start={"Q": 0.25, "R": [[0.1], [0.05]]}).cells()
     notebook = os.path.join(os.environ[RATES], "dropout", "dropout.ipynb")
     for segments, whole in ((2, True), (3, False)) if tiny else ((10, True), (100, False)):
-        problem, bounds = problem_of(cell, Segments(tuple(np.linspace(0, last, segments + 1)))), (0.0, 5.0)
-        search = partial(minimum, problem, Bounds(*(np.full(segments, of) for of in bounds)), np.ones(1))
-        calls = {"first": partial(value_and_gradient, problem, np.ones(segments)), "ours": search}
+        problem, one = problem_of(cell, Segments(tuple(np.linspace(0, last, segments + 1)))), np.ones(segments)
+        search = partial(minimum, problem, Bounds(0 * one, 5 * one), one[:1])
+        calls = {"first": partial(value_and_gradient, problem, one), "search": search}
         took = timing.measure(calls, 1 if tiny else 3, timing.clock())
-        theirs, ours = (
-            called("best_rate", notebook=notebook, last=last, segments=segments, whole=whole),
-            took["ours"].seconds,
-        )
-        work = theirs.get("work", "derivatives of one iteration")
-        rows.append([segments, work, theirs["set_up"], theirs["seconds"], ours, theirs["seconds"] / ours])
-        rows[-1] += [took["first"].compile, theirs.get("error", ""), float(np.exp(search().cost))]
+        theirs = called("best_rate", notebook=notebook, last=last, segments=segments, whole=whole)
+        seconds = [theirs["set_up"], theirs["seconds"], took["search"].seconds]
+        ratio, errors = seconds[1] / seconds[2], (theirs["error"], np.exp(search().cost))
+        rows.append([segments, theirs["work"], *seconds, ratio, took["first"].compile, *map("{:.8f}".format, errors)])
     header = ["segments", "optimal_learning", "set-up, s", "CPU s", "our 5 searches, s", "ratio", "compile, s"]
     timing.table("Best learning rate of two units", [*header, "its error", "ours"], rows)
 
