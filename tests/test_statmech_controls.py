@@ -114,12 +114,6 @@ def test_a_function_of_time_stands_in_a_config_as_it_was_given():
     assert NetworkTasks(**tasks.config()) == tasks
 
 
-def test_a_page_of_the_explorer_takes_the_first_value_of_a_function_of_time_and_says_so():
-    settings = pytest.importorskip("figures.explorer.settings")
-    held, cut = settings.held_of(hebb(eta=[STEPS, "optimal"]))
-    assert (held["eta"], held["flip"], cut) == (1.0, 0.3, ["eta", "flip"])
-
-
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
