@@ -462,7 +462,7 @@ def lacks_bands(results: Results) -> bool:
 
 
 def resolved(low: float, high: float) -> tuple[float, float]:
-    """Return the limits of a linear axis, further apart if they differ by no more than rounding.
+    """Return the limits of a linear axis, or wider ones if they differ by no more than rounding.
 
     >>> resolved(0.2, 0.4), resolved(-1e-16, 1e-16), resolved(1 - 1e-14, 1)
     ((0.2, 0.4), (-0.05, 0.05), (0.95, 1.05))

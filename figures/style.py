@@ -15,6 +15,7 @@ import matplotlib as mpl
 import matplotlib.style
 import numpy as np
 from cycler import cycler
+from matplotlib.axis import YAxis
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
@@ -304,7 +305,7 @@ def log_ticks(axis: Axis) -> None:
     """Set ticks that can be read on a logarithmic axis, once its limits are known: as many as it has room for."""
     low, high = axis.get_view_interval()
     subs = [subs for most, subs in TICKS.items() if high < most * low]
-    fitting = (some for some in (*subs, *FEWER) if axis.axis_name == "y" or _have_room(axis, some))
+    fitting = (some for some in (*subs, *FEWER) if isinstance(axis, YAxis) or _have_room(axis, some))
     axis.set_major_locator(LogLocator(subs=next(fitting) if subs else FEWER[-1]))
     if low > 1e-4 and high < 1e5:
         axis.set_major_formatter("{x:g}")
@@ -317,7 +318,8 @@ def _have_room(axis: Axis, subs: tuple[float, ...]) -> bool:
     spec = axis.axes.get_subplotspec()
     place = spec.get_topmost_subplotspec() if spec else None
     part = len(place.colspan) / place.get_gridspec().ncols if place else 1.0
-    width = FILLED * part * axis.axes.figure.get_figwidth() / np.log(high / low)  # inches
+    figure: Any = axis.axes.get_figure(root=True)
+    width = FILLED * part * figure.get_figwidth() / np.log(high / low)  # inches
     ticks = [tick for tick in LogLocator(subs=subs).tick_values(low, high) if low <= tick <= high]
     letter = LETTER * FontProperties(size=mpl.rcParams["xtick.labelsize"]).get_size_in_points()
     gaps = [width * np.log(after / tick) for tick, after in pairwise(ticks)]
