@@ -187,6 +187,6 @@ def test_several_functions_of_time_are_curves_in_the_colours_of_their_errors(ope
 def test_a_page_whose_optimum_is_unknown_opens_without_it(opened, monkeypatch):
     monkeypatch.setattr(page_theory, "is_to_be_searched", lambda scenario: "control" in scenario.theory_only)
     page = opened("optimal_rate", ["N=100", "t=1,5,20"])
-    assert page.progress.object == "searching for the optimum: a minute or more; until then the same without it"
+    assert page.progress.object == "searching for the optimum: a minute or more; until then without it"
     assert [curve.label for curve in page.charts.grid.shown["eps_g"]] == ["η = 0.3", "η = 1"]
     assert page.source.view.config["eta"] == [0.3, 1, "optimal"]

@@ -45,7 +45,7 @@ LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0
 CORRECTIONS, BAND = "corrections", "band of one run"  # the key, and the switch that sets it
 SEARCHING = "searching for the optimum: a minute or more"
 BEFORE = "; the charts show the settings before"
-UNTIL_THEN = "; until then the same without it"
+UNTIL_THEN = "; until then without it"
 NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 
 
@@ -171,7 +171,7 @@ class Live:
     def _wait_for_search(self, scenario: AbstractScenario) -> None:
         """Search the optimum that a scenario wants once the drag has ended, and show it when it is found.
 
-        A page that shows nothing yet has the same without optima until then.
+        Until then, a page that shows nothing yet shows the scenario without optima.
         """
         others = page_theory.without_optima(scenario)
         if self.theory is None:
