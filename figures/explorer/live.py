@@ -171,7 +171,7 @@ class Live:
     def _wait_for_search(self, scenario: AbstractScenario) -> None:
         """Search the optimum that a scenario wants once the drag has ended, and show it when it is found.
 
-        Until then, a page that shows nothing yet shows the scenario without optima.
+        A new page has the scenario without optima until then.
         """
         others = page_theory.without_optima(scenario)
         if self.theory is None:
