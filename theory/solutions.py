@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from statmech.errors import ScenarioError
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
@@ -101,8 +102,10 @@ def _filled(
     arrays = arrays_of(dataset)
     of_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
     solutions = chain.from_iterable(of_group(scenario, group) for group in groups)
-    for cell, values in zip(cells, tracked(solutions, len(cells), progress), strict=True):
-        fill(arrays, cell.index, values)
+    # products are small: further BLAS threads mostly wait for each other, which takes three times the time of descents
+    with threadpool_limits(1, user_api="blas"):
+        for cell, values in zip(cells, tracked(solutions, len(cells), progress), strict=True):
+            fill(arrays, cell.index, values)
     if "control" in dataset:
         from theory.control.stored_controls import written  # here: it needs JAX
 
