@@ -12,6 +12,9 @@ UV := $(shell command -v uv)
 # Python keeps what it compiles, whatever the environment says: tests start a hundred commands, and every page a kernel
 export PYTHONDONTWRITEBYTECODE :=
 
+# two workers: further threads of BLAS would wait for each other, as those of pages (docs/kernels.py)
+test test-all: export OPENBLAS_NUM_THREADS := 1
+
 .PHONY: demo test test-all test-versions check docs format constraints clean
 
 demo: $(VENV)/demo

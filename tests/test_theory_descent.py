@@ -13,6 +13,7 @@ import pytest
 from scipy.integrate import quad, solve_ivp
 from scipy.special import ndtri
 from scipy.stats import qmc, t
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import theory
 from statmech.convex.descents import HeavyBall, Nesterov
@@ -23,6 +24,7 @@ from statmech.convex.weights import Gauss
 from statmech.numerics.gaussian import density
 from statmech.scenarios.descent import Descent
 from statmech.scenarios.risk import Risk
+from theory import solutions
 from theory.convex.empirical_risk import minimum
 from theory.descent import ladder, replicas, samples
 from theory.descent.replicas import curves
@@ -353,3 +355,20 @@ def test_a_replica_takes_at_most_the_bytes_stated(loss):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.3 < peak / replicas.bytes_of(cell, path.directions, 2**13) < 1.3
+
+
+def test_theory_is_solved_with_one_blas_thread(monkeypatch):
+    """Further threads mostly wait for each other; last bits would depend on the number of cores, too."""
+    seen, fill = [], solutions.fill
+    monkeypatch.setattr(solutions, "fill", lambda *given: (seen.append(threads()), fill(*given)))
+    scenario = Descent(descent="gradient", loss="square", alpha=2, epochs=[1])
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        solutions.solve(scenario)
+        assert threads() == before
+    assert seen == [{1}]
+
+
+def threads():
+    """The numbers of threads of the BLAS libraries of this process."""
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
