@@ -263,7 +263,11 @@ class Network(AbstractScenario):
                 first = next(iter(self.wishes))
                 yield (WRITTEN.get(first, first),), f"has no optimum without equations: {self.unsolved}"
             elif self.symmetric or self.identical:
-                yield ("start",), "an optimum needs students that start unequal: these stay on the plateau"
+                yield (
+                    ("start",),
+                    "an optimum needs students that start unequal, for others stay on the plateau: "
+                    "state their overlaps, as in start: {Q: 0.25, R: {diagonal: 0.05}}",
+                )
 
     def _objective_problems(self) -> Iterator[Problem]:
         """Objectives that optima here cannot have."""
