@@ -30,6 +30,10 @@ REFUSED = {
         {"teacher": "orthonorml"},
         'teacher: "orthonorml" is not a teacher. Did you mean "orthonormal"? Known: orthonormal.',
     ),
+    "key in the wrong place": (
+        {"teacher": {"M": 3}},
+        "Known: T, w, output, network. Write M beside teacher, not in it.",
+    ),
     "misspelt key": ({"teacher": {"t": 1}}, 'teacher.t: "t" is not a key of teacher. Did you mean "T"?'),
     "unknown output": ({"teacher": {"output": "sgn"}}, "teacher.output: input should be 'linear' or 'sign'"),
     "unknown units of the teacher": ({"teacher": {"network": "tan"}}, 'teacher.network: "tan" is not an activation'),

@@ -29,7 +29,10 @@ def problems(failure: ValidationError, keys: list[str], sections: dict[str, list
             continue
         location = tuple(part for part in error["loc"] if part not in FORMS)
         location = location[1:] if location[:1] == ("parameters",) else location
-        found.append((location, _sentence(error, location, _known(location, keys, sections or {}))))
+        said = _sentence(error, location, _known(location, keys, sections or {}))
+        if error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in said:
+            said += f" Write {location[-1]} beside {location[0]}, not in it."
+        found.append((location, said))
     left = len(every) - MOST
     return [*found, ((), f"and {left:,} more problems")] if left > 0 else found
 
