@@ -10,6 +10,7 @@ import numpy as np
 from figures.explorer import settings
 from figures.explorer.forms import SEVERAL, Form, FormMenu, Slider
 from figures.labels import in_steps
+from figures.series import MOST
 from statmech.controls import Control, control_from, is_over_time, numbers_in
 from statmech.optima import OPTIMAL, Optimal
 from statmech.scenarios.axes import OVER_TIME
@@ -62,7 +63,7 @@ def _menu(choice: str, name: str, config: Mapping[str, Any], values: list[Any]) 
     forms[STEP] = _step(choice, name, functions, _last(config))
     if name in kinds()[choice].OPTIMAL:
         forms[OPTIMAL] = Form(OPTIMAL, (), lambda: OPTIMAL, lambda value: () if value == Optimal() else None)
-    if len(values) > 1 and not listed:
+    if 1 < len(values) <= MOST and not listed:
         forms[ALL] = Form(SEVERAL, (), lambda: values, lambda value: None)
     title = f"{settings.symbol(choice, name)}(t)"
     menu = ControlMenu(name, forms, config, key.default, _read, lambda value: in_steps(str(value)), title)
