@@ -482,7 +482,7 @@ def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_and_a_curriculum_are_
             errors = shown(page, "ε_g", lambda it: it["points"])
             assert errors["labels"] == [f"{flip}, task = {task}" for flip in (FALLS, RISES) for task in (1, 2)]
             assert np.abs(deviations(errors)).max() < 0.05
-            shares, flips = (shown(page, title, lambda it: it["theory"]) for title in ("share", "p_f"))
+            shares, flips = (shown(page, title, lambda it: it["theory"]) for title in ("task share", "p_f"))
             assert shares["x"][0][-1] == flips["x"][0][-1] == errors["x"][0][-1] == 20
             assert flips["labels"] == [FALLS, RISES]  # the same for both tasks
             assert [(flip[0], flip[-1]) for flip in flips["theory"]] == [(0.2, 0), (0, 0.2)]
@@ -493,12 +493,12 @@ def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_and_a_curriculum_are_
             assert below[1][0] + below[1][1] <= 851
 
             press(page, "ArrowLeft", -1)
-            moved = shown(page, "share", lambda it, was=shares["theory"]: it["theory"] != was)
+            moved = shown(page, "task share", lambda it, was=shares["theory"]: it["theory"] != was)
             assert np.array(moved["theory"][0]).sum() < np.array(shares["theory"][0]).sum()
             choose(page, "flip(t)", RISES.partition(" = ")[-1])
             assert shown(page, "p_f", lambda it: len(it["theory"]) == 1)["theory"][0] == flips["theory"][1]
             choose(page, "protocol", "interleaved")
-            found = shown(page, "share", lambda it: it["theory"] and {*it["theory"][0]} == {0.5})
+            found = shown(page, "task share", lambda it: it["theory"] and {*it["theory"][0]} == {0.5})
             assert {*found["theory"][-1]} == {0.5}
             shown(page, "ε_g", lambda it: it["points"])
 

@@ -23,7 +23,7 @@ from statmech.scenarios.variables import Variable
 
 MOST_TASKS, LARGEST_BATCH = 16, 10**6
 OF_ONE_KEY = {"type": "object", "minProperties": 1, "maxProperties": 1}
-SHARES = Variable(("t", "task"), "share of a task in the examples at time t", "$p_k$", role="control")
+SHARES = Variable(("t", "task"), "share of a task in the examples at time t", "task share", role="control")
 ERRORS = View(x="t", show=("eps_g", "task_share"), log=("y",))
 OF_TASKS: dict[str, Any] = {  # of the pages of all kinds
     "places": 41,
