@@ -46,7 +46,7 @@ def use_cache() -> None:
 
 def cache_programs() -> None:
     """Let JAX cache the programs it compiles from now on: nothing is compiled where nothing has imported it."""
-    if "jax" not in sys.modules:
+    if not sys.modules.get("jax"):
         return
     import jax
 
