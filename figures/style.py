@@ -365,7 +365,8 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
 def _laid_out(figure: Figure) -> Iterator[None]:
     """Lay a figure out once for all its files: a second layout, which begins from the first, moves its panels."""
     engine = figure.get_layout_engine()
-    figure.draw_without_rendering()
+    if engine is not None:
+        engine.execute(figure)
     figure.set_layout_engine("none")
     try:
         yield
