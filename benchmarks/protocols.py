@@ -60,10 +60,8 @@ def steps_of_two_tasks(N: int, steps: int, naive: int, repeats: int) -> None:
         1e9 * took[name].seconds / count for name, count in (("chain", steps * gram.batch(2)), ("NumPy", naive))
     )
     title = f"(a) a step of two erf units and two tasks, N = {N:,}"
-    row, header = (
-        [ours, theirs, theirs / ours, took["chain"].compile],
-        ["chain, ns", "NumPy, ns", "NumPy/chain", "compile, s"],
-    )
+    row = [ours, theirs, theirs / ours, took["chain"].compile]
+    header = ["chain, ns", "NumPy, ns", "NumPy/chain", "compile, s"]
     if protocol_peers.TASKS in os.environ:
         published = 1e9 * protocol_peers.seconds_of_step(N, naive)
         row, header = [*row, published, published / ours], [*header, "teacher_student_dynamics, ns", "over the chain"]

@@ -56,7 +56,7 @@ def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Data
         cells = list(scenario.cells())
     check(simulator)
     dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", **attrs(simulator))
-    arrays, units = arrays_of(dataset), list(simulator.units(simulator.ready(cells), range(scenario.seeds)))
+    arrays, units = arrays_of(dataset), list(simulator.ready_units(cells, range(scenario.seeds)))
     for _, results in tracked(run_units(simulator, units), len(units), progress):
         if isinstance(results, Exception):
             raise results

@@ -13,8 +13,8 @@ from figures.labels import in_steps
 from figures.series import MOST
 from statmech.controls import Control, control_from, is_over_time, numbers_in
 from statmech.optima import OPTIMAL, Optimal
-from statmech.scenarios.axes import OVER_TIME
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.controlled_keys import is_section
 from statmech.scenarios.registry import kinds
 
 CONSTANT, STEP, ALL = "constant", "step", "all"
@@ -118,7 +118,7 @@ def _read(value: Any) -> Any:
 def _changes(written: Any) -> bool:
     """True if a value in a config, or one of several, is a function of time."""
     every = _listed(written)
-    return any(value == OPTIMAL or (isinstance(value, dict) and bool({*value} & OVER_TIME)) for value in every)
+    return any(value == OPTIMAL or is_section(value) for value in every)
 
 
 def _listed(written: Any) -> list[Any]:

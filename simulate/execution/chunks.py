@@ -124,7 +124,7 @@ def simulate_chunks(
         for chunk in todo:
             log(event="playing", block=chunk.number)
             buffer = ChunkBuffer(store, chunk, inside[store.chunk_index(chunk.corner)], lacking)
-            for unit in simulator.units(simulator.ready(buffer.cells), chunk.seeds):
+            for unit in simulator.ready_units(buffer.cells, chunk.seeds):
                 begun.append(buffer)
                 yield unit
 
@@ -193,7 +193,7 @@ class ChunkBuffer:
     def _simulate(self, simulator: Simulator, cell: Cell) -> str:
         """Simulate a parameter combination; the message of the last exception, if there was one."""
         error = ""
-        for unit in simulator.units(simulator.ready([cell]), self.chunk.seeds):
+        for unit in simulator.ready_units([cell], self.chunk.seeds):
             try:
                 self.take(simulator.run(unit))
             except Exception as problem:  # a user's rule may raise anything

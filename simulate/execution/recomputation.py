@@ -103,7 +103,7 @@ def _differing(
 ) -> Iterator[str]:
     """The names of the variables that differ, if any; or the error that the simulation raises."""
     wrong = set[str]()
-    for _, results in run_units(simulator, simulator.units(simulator.ready([cell]), sample.seeds)):
+    for _, results in run_units(simulator, simulator.ready_units([cell], sample.seeds)):
         if isinstance(results, Exception):
             yield f"{type(results).__name__}: {results}: all variables"
             return

@@ -61,6 +61,10 @@ class Simulator(ABC):
         """The cells with everything that their units need, which may take long to compute."""
         return cells
 
+    def ready_units(self, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
+        """The units that can be run; `units` alone divides the work, for an estimate."""
+        return self.units(self.ready(cells), seeds)
+
     def check(self) -> None:
         """Refuse what this machine cannot simulate, before anything runs; raises `ScenarioError`."""
         return

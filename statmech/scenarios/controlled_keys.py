@@ -51,7 +51,8 @@ def _form(given: Any) -> str:
     return "given" if isinstance(given, Mapping | Control | Optimal) or given == OPTIMAL else "value"
 
 
-def _is_section(given: Any) -> bool:
+def is_section(given: Any) -> bool:
+    """True if a value in a config is the section of a function of time."""
     return isinstance(given, Mapping) and bool({*given} & OVER_TIME)
 
 
@@ -76,7 +77,7 @@ def over_time(value: Any, schema: dict[str, Any], optimal: bool) -> ReadAs:
 
     of_time = Annotated[Any, AfterValidator(control), PlainSerializer(written_control)]
     one = Annotated[Annotated[value, Tag("value")] | Annotated[of_time, Tag("given")], Discriminator(_form)]
-    return axis_of(one, {"anyOf": [schema, *schemas_over_time(schema, optimal)]}, is_value=_is_section)
+    return axis_of(one, {"anyOf": [schema, *schemas_over_time(schema, optimal)]}, is_value=is_section)
 
 
 def schemas_over_time(number: dict[str, Any], optimal: bool) -> list[dict[str, Any]]:
@@ -148,6 +149,5 @@ def searches(scenario: Any) -> Iterator[str]:
     if not getattr(scenario, "wishes", None):
         return
     number = sum(bool(cell.wishes) for cell in scenario.cells())
-    if number:
-        which = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
-        yield f"{which} at the optimum: each is searched before it is simulated, in seconds or minutes"
+    which = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
+    yield f"{which} at the optimum: each is searched before it is simulated, in seconds or minutes"
