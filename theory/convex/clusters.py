@@ -48,6 +48,7 @@ SLIGHT = 1e-6  # lambda from which the limit 0 is reached
 STRIDE = np.log(4.0)  # of a scan of ln lambda
 AMONG = 9  # places of a finer scan
 CLOSE = 1e-4  # distance in ln lambda at which a search ends: the error changes with its square
+Averages = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, lanes), and their derivatives (4, k, lanes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +62,12 @@ class ClusterEquations:
     def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
         """Residuals and derivatives at x (k, lanes)."""
         with np.errstate(all="ignore"):  # a step too far gives NaN and is taken back
-            side, slopes = self._sides(x, alpha, np.exp(at.log_lam))
+            averages = self._averages(x)
+            side, slopes = self._sides(averages, x, alpha, np.exp(at.log_lam))
             F, J = side.values - x[:3], slopes - np.eye(3, len(x))[..., None]
             if not self.intercept:
                 return Linearised(F, J, side.by_lam)
-            freed, by = self._freed(x, at.share)
+            freed, by = self._freed(averages, x, at.share)
             none = np.zeros_like(alpha)
             return Linearised(np.array([*F, freed]), np.concatenate([J, by[None]]), np.array([*side.by_lam, none]))
 
@@ -78,9 +80,9 @@ class ClusterEquations:
         """The scale of the penalty beyond which students are those of Hebb's rule."""
         return float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.powers))
 
-    def _sides(self, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray) -> tuple[Side, np.ndarray]:
+    def _sides(self, averages: Averages, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray) -> tuple[Side, np.ndarray]:
         """The penalty's side of the equations, and its derivatives (3, k, lanes) by the unknowns."""
-        (A, B, C, _), by_x = self._averages(x)
+        (A, B, C, _), by_x = averages
         V = np.exp(x[2])
         last = np.eye(len(x))[2][:, None]
         hats = Hats(alpha * A / V, alpha * B / V**2, alpha * C / V)
@@ -89,14 +91,14 @@ class ClusterEquations:
         V_slopes = alpha / V * (by_x[0] - A * last)
         return side, side.by_m[:, None] * log_m + side.by_q[:, None] * log_q + side.by_V[:, None] * V_slopes
 
-    def _freed(self, x: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _freed(self, averages: Averages, x: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The residual of the intercept, and its derivatives (k, lanes) by the unknowns."""
-        (_, B, _, E), by_x = self._averages(x)
+        (_, B, _, E), by_x = averages
         offset = np.eye(len(x))[3][:, None]
         slopes = (by_x[3] - 0.5 * E / B * by_x[1]) / np.sqrt(B)
         return kappa * E / np.sqrt(B) - (1 - kappa) * x[3], kappa * slopes - (1 - kappa) * offset
 
-    def _averages(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _averages(self, x: np.ndarray) -> Averages:
         """A, B, C and E (4, lanes), and their derivatives (4, k, lanes) by the unknowns."""
         values, (m_, b_, Q_, V_) = self._of(x)
         m, Q = np.exp(x[1] - x[0]), np.exp(x[1])
