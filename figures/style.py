@@ -357,7 +357,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
     ...     [file.name for file in save(Figure(), Path(folder) / "empty")]
     ['empty.png', 'empty.svg', 'empty.pdf']
     """
-    with mpl.rc_context(settings_of(figure)), _laid_out(figure):
+    with mpl.rc_context({**settings_of(figure), "figure.constrained_layout.use": False}), _laid_out(figure):
         return files.write_beside(stem, {suffix: _content(figure, suffix) for suffix in formats})
 
 
@@ -367,7 +367,7 @@ def _laid_out(figure: Figure) -> Iterator[None]:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # "none" is an engine, too, before which each file would be drawn twice
     try:
         yield
     finally:
