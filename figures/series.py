@@ -168,13 +168,13 @@ def axes(dataset: xr.Dataset) -> list[str]:
 def values(dataset: xr.Dataset, axis: str) -> np.ndarray:
     """Return the values along an axis; of a zipped one, those of its first coordinate."""
     first = along(dataset, axis)[0]
-    numbers: np.ndarray = dataset[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
+    numbers: np.ndarray = dataset.variables[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
     return numbers
 
 
 def along(dataset: xr.Dataset, axis: str) -> list[str]:
     """Return the coordinates of the positions on an axis: its namesake or, of a zipped one, all that run along it."""
-    names = [str(name) for name, coordinate in dataset.coords.items() if coordinate.dims == (axis,)]
+    names = [str(name) for name, coordinate in dataset.coords.variables.items() if coordinate.dims == (axis,)]
     return [axis] if axis in names or not names else sorted(names, key=axis.find)
 
 
