@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from scipy.interpolate import CubicSpline
 
 from statmech.errors import ConfigError
 
@@ -41,8 +40,6 @@ def escape_times(dataset: xr.Dataset) -> np.ndarray:
 
 def split(dataset: xr.Dataset) -> xr.Dataset:
     """eps_g, specialisation, u's parts: overlaps with the own and the other teacher unit, and of the student units."""
-    import xarray as xr
-
     R, Q, u = dataset.R, dataset.Q, difference(dataset)
     same = (R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)) / 2
     crossed = (R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)) / 2
@@ -66,7 +63,7 @@ def split(dataset: xr.Dataset) -> xr.Dataset:
 
 def aligned(dataset: xr.Dataset, since: np.ndarray) -> xr.Dataset:
     """Interpolate the runs that escape at these times since their escape; NaN where they were not recorded."""
-    import xarray as xr
+    from scipy.interpolate import CubicSpline  # here: an overlay of few times does not wait for it
 
     times, t = escape_times(dataset), dataset.t.values
     if not np.isfinite(times).any():
