@@ -29,6 +29,7 @@ and so its slopes without third derivatives of the loss. Only that of C by the a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ class Nodes(NamedTuple):
 
     def sums(self, *terms: np.ndarray) -> np.ndarray:
         """The sums (terms, lanes) of terms, each (panels, nodes)."""
-        return _by_lane(np.array(terms), self.lane, self.lanes)
+        return _by_lane(terms, self.lane, self.lanes)
 
 
 class Channel(NamedTuple):
@@ -275,9 +276,9 @@ def _slopes(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, np.ndarray, np.
     return np.array([-2 * B_Q, -C_Q]), np.array([2 * B_V, C_V, G_V]), hhd
 
 
-def _by_lane(terms: np.ndarray, lane: np.ndarray, lanes: int) -> np.ndarray:
-    """The sums (terms, lanes) of terms (terms, panels, nodes)."""
-    return np.array([np.bincount(lane, panels, lanes) for panels in np.sum(terms, axis=-1)])
+def _by_lane(terms: Iterable[np.ndarray], lane: np.ndarray, lanes: int) -> np.ndarray:
+    """The sums (terms, lanes) of terms, each (panels, nodes)."""
+    return np.array([np.bincount(lane, np.sum(term, axis=-1), lanes) for term in terms])
 
 
 def _view(log_tan: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
