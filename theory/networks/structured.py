@@ -197,7 +197,7 @@ def _solve_together(
     most = MAX_STEPS_LESS if equations.approximate else MAX_STEPS
     setting = setting_of([cells[at] for at in lanes])
     found, completed = map(
-        np.asarray, solve_lanes(equations, setting, directions, start, padded(times), np.int64(most))
+        np.asarray, solve_lanes(equations, setting, directions, start, padded(times, start.size), np.int64(most))
     )
     rows = np.moveaxis(found[: times.size], -1, 0)[: len(cells)]
     check_complete(cells, rows, completed, times[-1])

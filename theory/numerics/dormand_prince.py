@@ -34,6 +34,8 @@ SAFETY, SLOWEST, FASTEST = 0.9, 0.2, 10.0  # of the change of the step size
 LARGEST = 0.00839  # maximum of x^4 (1 - x)^3, the factor of the polynomial's last term
 SMOOTH = 16.0  # that term over the tolerance: 8 to 12 in smooth regions, 80 to 230 where stability bounds the step
 TOGETHER = 8  # recorded times that are evaluated together; their number is a multiple
+LEAST = 256  # recorded times of a program: one serves a config and its dense lines, and takes no longer
+MANY = 2**14  # values of all lanes, of which 256 times are 32 MiB: more are recorded at few times
 
 
 class State(NamedTuple):
@@ -63,13 +65,14 @@ class Step(NamedTuple):
     stop: Array
 
 
-def padded(times: np.ndarray) -> np.ndarray:
-    """Recorded times, filled up with inf so that few programs are compiled.
+def padded(times: np.ndarray, values: int = 1) -> np.ndarray:
+    """Recorded times of so many values, filled up with inf so that few programs are compiled.
 
     >>> padded(np.arange(9.0)).size
-    32
+    256
     """
-    return np.pad(times, (0, filled_up(max(TOGETHER, times.size)) - times.size), constant_values=np.inf)
+    least = LEAST if values <= MANY else TOGETHER
+    return np.pad(times, (0, filled_up(max(least, times.size)) - times.size), constant_values=np.inf)
 
 
 def integrate(

@@ -138,7 +138,8 @@ def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) 
     """
     missing = filled_up(len(lanes)) - len(lanes)
     problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
-    *state, completed = map(np.asarray, solve_lanes(equations, problem, padded(times), np.int64(MAX_STEPS)))
+    filled = padded(times, sum(part.size for part in (*problem.start, problem.fluctuations)))
+    *state, completed = map(np.asarray, solve_lanes(equations, problem, filled, np.int64(MAX_STEPS)))
     log_length, y, c, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
     solved = Students(log_length, y, np.clip(c, -1, 1))  # rounding
     completed = completed[: len(lanes)] & np.isfinite(around).all(axis=(1, 2))
