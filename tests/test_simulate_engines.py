@@ -312,15 +312,15 @@ def test_progress_is_reported_to_the_end():
 
 
 def test_one_program_serves_many_numbers_of_recorded_times():
-    lengths = [len(gram.padded(np.arange(T))) for T in (1, 8, 9, 32, 33, 128, 129)]
-    assert lengths == [8, 8, 32, 32, 128, 128, 256]
+    lengths = [len(gram.padded(np.arange(T))) for T in (1, 32, 33, 128, 129)]
+    assert lengths == [32, 32, 128, 128, 256]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("K", [1, 3])
 def test_times_that_are_added_do_not_change_a_bit_of_those_before(K):
     few, more = (
-        simulate.run(Scenario(rule="perceptron", K=K, N=100, t=t, seeds=3)) for t in ([1, 2], [1, 2, *range(3, 12)])
+        simulate.run(Scenario(rule="perceptron", K=K, N=100, t=t, seeds=3)) for t in ([1, 2], [1, 2, *range(3, 34)])
     )
     for name in ("R", "q", "length"):
         if name in few:

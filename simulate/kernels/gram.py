@@ -66,7 +66,7 @@ from statmech.schedules import Changes
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
 MATRICES = 4  # the same for blocks of matrices, which are longer
 MANY = 16  # number of students, and of teachers but one, from which matrices are faster than lanes
-FEWEST = 8  # recorded times that a program is compiled for: fewer take no longer
+FEWEST = 32  # recorded times that a program is compiled for: fewer take no longer
 DIVISIBLE = 3  # the number of students up to which part of a batch reproduces the whole bit for bit
 
 # lanes that the seeds of several tasks fill; more where bits do not depend on it: three students, and those of a
