@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,9 @@ from statmech import config
 from statmech.results import store
 
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
+from figures.explorer import link, settings
+from figures.explorer.page import started
+
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -75,6 +79,14 @@ def browser():
 
 
 @pytest.fixture(scope="module")
+def context(browser):
+    """A visitor who opens one page after the other: what the first has loaded need not be read again."""
+    opened = browser.new_context()
+    opened.grant_permissions(["clipboard-read", "clipboard-write"])
+    return opened
+
+
+@pytest.fixture(scope="module")
 def address():
     yield from served()
 
@@ -114,16 +126,24 @@ def until_printed(output):
     raise AssertionError("no address is printed")
 
 
+def first_page(**keys):
+    """The query of the first page with other values of some keys."""
+    return "&" + link.written(started("rule", replace(settings.page_of("rule").view, config=keys)))
+
+
+OF_FOUR_SEEDS = first_page(seeds=4)  # one program per rule
+UNSIMULATED = first_page(engine="vectors", N=100_000)  # a simulation would take too long to be started
+
+
 @pytest.fixture
-def page(browser, address):
-    yield from opened(browser, address)
+def page(context, address):
+    yield from opened(context, address + UNSIMULATED)
 
 
-def opened(browser, address, **context):
+def opened(context, address, width=1300, height=900):
     """A page that has drawn its charts; at the end, no request went to other machines and there were no complaints."""
-    context = browser.new_context(**{"viewport": {"width": 1300, "height": 900}, **context})
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
+    page.set_viewport_size({"width": width, "height": height})
     page.set_default_timeout(SECONDS)
     requests, complaints = [], []
     page.on("request", lambda request: requests.append(request.url))
@@ -134,7 +154,7 @@ def opened(browser, address, **context):
     page.goto(address)
     page.wait_for_selector("canvas")
     yield page
-    context.close()
+    page.close()
     here = address.partition("?")[0]
     assert not [url for url in requests if not url.startswith((here, "data:", "blob:"))]
     assert not complaints
@@ -218,8 +238,9 @@ VOTE = "ε_g (vote)"
 OVER_ONE = "ε_g (vote) / ε_g of one student"
 
 
-def test_the_page_opens_on_learning_curves_and_its_simulation_agrees(page):
-    found = shown(page, VOTE, lambda it: it["points"])
+def test_the_page_opens_on_learning_curves_and_its_simulation_agrees(context, address):
+    for page in opened(context, address):
+        found = shown(page, VOTE, lambda it: it["points"])
     error = np.subtract(found["points"], found["low"])
     assert found["labels"] == ["hebb", "perceptron", "adatron"]
     assert found["x"][0][0] == 0.1  # t
@@ -237,8 +258,8 @@ def test_errors_against_K_are_those_of_figure_3(page):
         assert line[2] < 1  # three students err less than one
 
 
-def test_more_than_half_of_the_screen_are_charts_and_nothing_of_them_is_below_it(browser, address):
-    for page in opened(browser, address, viewport={"width": 1300, "height": 860}):
+def test_more_than_half_of_the_screen_are_charts_and_nothing_of_them_is_below_it(context, address):
+    for page in opened(context, address + OF_FOUR_SEEDS, height=860):
         shown(page, VOTE, lambda it: it["theory"])
         page.wait_for_timeout(1000)
         boxes = [box.bounding_box() for box in page.locator("canvas.bk-layer").all()]
@@ -261,7 +282,7 @@ def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_s
         at = np.searchsorted(x, scenario.t)
         np.testing.assert_allclose(np.asarray(line)[at], expected, rtol=1e-6)
 
-    small = ["seeds=4", "K=1,3", "N=100", "t=1,2"]
+    small = ["rule=hebb", "engine=gram", "seeds=4", "K=1,3", "N=100", "t=1,2"]
     assert statmech("run", tmp_path / "copied.yaml", *small, "--out", tmp_path / "made") == 0
     assert store.load(tmp_path / "made" / "simulation.zarr").sizes["seed"] == 4
     assert list((tmp_path / "made").glob("*.png"))
@@ -296,7 +317,7 @@ def test_R_lies_against_q_and_the_play_button_draws_along_t(page):
     assert part["theory"][0] == whole["theory"][0][: len(part["theory"][0])]
 
 
-def test_the_link_restores_the_page_and_a_bad_one_is_one_message(page, browser, address):
+def test_the_link_restores_the_page_and_a_bad_one_is_one_message(page):
     shown(page, VOTE, lambda it: it["theory"])
     press(page, "ArrowLeft")
     page.get_by_label("log y").click()
@@ -382,10 +403,10 @@ main()
 """
 
 
-def test_messages_that_are_made_while_others_are_sent_arrive_in_order(browser):
+def test_messages_that_are_made_while_others_are_sent_arrive_in_order(context):
     """Panel finds the websocket busy half of the time; a message that is overtaken is a complaint of the page."""
     for address in printed([sys.executable, "-c", BUSY, "explore", "--no-browser", "--port", str(free_port())]):
-        for page in opened(browser, address):
+        for page in opened(context, address + UNSIMULATED):
             shown(page, VOTE, lambda it: it["theory"])
             for scenario, title in (("stored examples", "ε_g"), ("stopping", "decision error")):
                 choose(page, "scenario", scenario)
@@ -406,33 +427,34 @@ def test_a_held_curve_keeps_its_hue_and_logarithmic_axes_show_the_same_points(pa
     shown(page, VOTE, lambda it: not it["held"])
 
 
-def test_the_results_shown_can_be_downloaded(page, tmp_path):
+def test_the_results_shown_can_be_downloaded(context, address, tmp_path):
     import xarray as xr
 
-    shown(page, VOTE, lambda it: it["points"])
-    page.get_by_text("simulated 16 seeds").wait_for()
-    drawer(page)
-    for suffix, begins in (
-        ("png", b"\x89PNG"),
-        ("svg", b"<?xml"),
-        ("csv", b"rule,"),
-        ("nc", b"CDF"),
-        ("yaml", b"rule:"),
-    ):
-        with page.expect_download() as awaited:
-            page.get_by_role("link", name=f"Download {suffix}").or_(
-                page.get_by_role("button", name=f"Download {suffix}")
-            ).first.click()
-        awaited.value.save_as(tmp_path / f"made.{suffix}")
-        assert (tmp_path / f"made.{suffix}").read_bytes().startswith(begins), suffix
+    for page in opened(context, address + OF_FOUR_SEEDS):
+        shown(page, VOTE, lambda it: it["points"])
+        page.get_by_text("simulated 4 seeds").wait_for()
+        drawer(page)
+        for suffix, begins in (
+            ("png", b"\x89PNG"),
+            ("svg", b"<?xml"),
+            ("csv", b"rule,"),
+            ("nc", b"CDF"),
+            ("yaml", b"rule:"),
+        ):
+            with page.expect_download() as awaited:
+                page.get_by_role("link", name=f"Download {suffix}").or_(
+                    page.get_by_role("button", name=f"Download {suffix}")
+                ).first.click()
+            awaited.value.save_as(tmp_path / f"made.{suffix}")
+            assert (tmp_path / f"made.{suffix}").read_bytes().startswith(begins), suffix
     rows = list(csv.DictReader((tmp_path / "made.csv").open()))
     assert {row["variable"] for row in rows} >= {"R", "eps_g"}
     with xr.open_dataset(tmp_path / "made.nc", engine="scipy") as found:
-        assert found.sizes["seed"] == 16
+        assert found.sizes["seed"] == 4
 
 
 def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(browser, address):
-    opening = opened(browser, address, viewport={"width": 390, "height": 800})
+    opening = opened(browser.new_context(), address + OF_FOUR_SEEDS, 390, 800)
     page = next(opening)
     shown(page, VOTE, lambda it: it["theory"])
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
@@ -447,17 +469,17 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(browser, address)
     next(opening, None)
 
 
-def test_a_stored_result_opens_with_its_axes_as_sliders(browser, tmp_path):
-    small = ["rule=hebb,adatron", "K=1,3,5", "N=100", "t=1,2,5", "seeds=4"]
+def test_a_stored_result_opens_with_its_axes_as_sliders(context, tmp_path):
+    small = ["rule=hebb,adatron", "K=1,3", "N=100", "t=1,2,5", "seeds=4"]
     assert statmech("run", "learning_curves", *small, "--out", tmp_path / "result") == 0
     for address in served(str(tmp_path / "result")):
-        for page in opened(browser, address):
+        for page in opened(context, address):
             found = shown(page, "ε_g (vote)", lambda it: it["theory"] and it["points"])
             stored = store.load(tmp_path / "result" / "theory.zarr")
-            np.testing.assert_allclose(found["theory"], stored.eps_g_majority_vote.sel(K=5))
+            np.testing.assert_allclose(found["theory"], stored.eps_g_majority_vote.sel(K=3))
             press(page, "ArrowLeft")
             other = shown(page, "ε_g (vote)", lambda it, was=found["theory"]: it["theory"] != was)
-            np.testing.assert_allclose(other["theory"], stored.eps_g_majority_vote.sel(K=3))
+            np.testing.assert_allclose(other["theory"], stored.eps_g_majority_vote.sel(K=1))
 
 
 CURRICULA = """
@@ -474,11 +496,11 @@ seeds: 4
 FALLS, RISES = "flip = 0.2 → 0 at t = 5", "flip = 0 → 0.2 at t = 5"
 
 
-def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_and_a_curriculum_are_chosen(browser, tmp_path):
+def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_and_a_curriculum_are_chosen(context, tmp_path):
     """The share of each task and the flips are drawn below the errors, along the same t."""
     (tmp_path / "curricula.yaml").write_text(CURRICULA)
     for address in served(str(tmp_path / "curricula.yaml")):
-        for page in opened(browser, address, viewport={"width": 1300, "height": 850}):
+        for page in opened(context, address, height=850):
             errors = shown(page, "ε_g", lambda it: it["points"])
             assert errors["labels"] == [f"{flip}, task = {task}" for flip in (FALLS, RISES) for task in (1, 2)]
             assert np.abs(deviations(errors)).max() < 0.05
@@ -551,10 +573,10 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("kind", ["live", "stored"])
-def test_names_that_contain_html_are_shown_and_not_executed(browser, kind, tmp_path):
+def test_names_that_contain_html_are_shown_and_not_executed(context, kind, tmp_path):
     (tmp_path / "hostile.py").write_text(HOSTILE)
     for address in printed([sys.executable, str(tmp_path / "hostile.py"), kind]):
-        for page in opened(browser, address):
+        for page in opened(context, address):
             shown(page, "ε_g", lambda it: it["theory"] and it["points"] and EVIL in it["labels"])
             for box in page.locator("canvas").all()[:2]:
                 for part in range(1, 20):  # past the curves, with the pointer

@@ -15,6 +15,7 @@ from statmech.inputs import inputs_from
 from statmech.scenarios.page import View
 
 PAGES = [name for name, page in settings.pages().items() if page.inputs]
+pytestmark = pytest.mark.quick
 WARNED = pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
 FEW = {"t": [1.0, 10.0], "alpha": [1.0, 2.0], "N": 50, "seeds": 2}
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.quick
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
 
 TINY = {
-    "rule": ("ensemble", ["N=30", "t=0,1,2", "seeds=4", "K=1,2"]),
+    "rule": ("ensemble", ["rule=hebb,perceptron", "N=30", "t=0,1,2", "seeds=4", "K=1,2"]),
     "learner": ("minover", ["N=10", "seeds=4", "alpha=1,2", "epochs=5,30"]),
     "boundary": ("stopping", ["N=30", "seeds=2", "walks=20", "error_rate=0.01,0.1"]),
     "attention": ("attention", ["N=30", "seeds=2", "t=0.2,0.5", "error_rate=0.05,0.3"]),
@@ -135,11 +135,11 @@ def load_text(texts: list[str], folder: Path):
 
 @pytest.mark.slow
 def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
-    scenario = Scenario(rule=["hebb", "perceptron"], N=400, t=[1, 2], seeds=12)
+    scenario = Scenario(rule=["hebb", "perceptron"], N=400, t=[1, 2], seeds=8)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     assert "<mark>" not in report(saved(tmp_path / "right", simulation, solution)).read_text()
     eps = simulation.eps_g.sel(rule="perceptron", t=2)
-    simulation.eps_g.loc[{"rule": "perceptron", "t": 2}] += 10 * eps.std("seed", ddof=1) / np.sqrt(12)
+    simulation.eps_g.loc[{"rule": "perceptron", "t": 2}] += 10 * eps.std("seed", ddof=1) / np.sqrt(8)
     text = report(saved(tmp_path / "wrong", simulation, solution)).read_text()
     [marked] = re.findall(r"<mark>(.*?)</mark>", text)
     assert abs(float(marked)) > 7
