@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import os
 import re
 import shutil
 import socket
@@ -14,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import FEW_OPTIMISATIONS, statmech
+from conftest import quick_environment, statmech
 
 import theory
 from figures.interactive.look import Look
@@ -106,10 +105,8 @@ def free_port():
 
 def printed(command):
     """The address that a command prints; its output goes to a file because a pipe would fill up."""
-    # each of twenty pages simulates: without any optimisation that takes three times as long
-    environment = {"XLA_FLAGS": " ".join(FEW_OPTIMISATIONS[1:]), **os.environ}
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL, env=environment)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL, env=quick_environment())
         try:
             yield until_printed(output)
         finally:
@@ -126,13 +123,15 @@ def until_printed(output):
     raise AssertionError("no address is printed")
 
 
-def first_page(**keys):
-    """The query of the first page with other values of some keys."""
-    return "&" + link.written(started("rule", replace(settings.page_of("rule").view, config=keys)))
+def query(view, **keys):
+    """The query of a view of perceptrons with other values of some keys."""
+    return "&" + link.written(started("rule", replace(view, config={**view.config, **keys})))
 
 
-OF_FOUR_SEEDS = first_page(seeds=4)  # one program per rule
-UNSIMULATED = first_page(engine="vectors", N=100_000)  # a simulation would take too long to be started
+FIRST, PRESETS = settings.page_of("rule").view, settings.page_of("rule").presets
+OF_FOUR_SEEDS = query(FIRST, seeds=4)  # one program per rule
+LARGE = {"engine": "vectors", "N": 100_000}  # a simulation would take too long to be started
+UNSIMULATED = query(FIRST, **LARGE)
 
 
 @pytest.fixture
@@ -249,10 +248,9 @@ def test_the_page_opens_on_learning_curves_and_its_simulation_agrees(context, ad
     assert np.abs(deviations(found)).max() < 0.05  # N = 1000, and 4 seeds at first
 
 
-def test_errors_against_K_are_those_of_figure_3(page):
-    shown(page, VOTE, lambda it: it["theory"])
-    choose(page, "preset", "Errors against K")
-    found = shown(page, OVER_ONE, lambda it: it["x"] and it["x"][0] == list(range(1, 12)))  # K, each of them
+def test_errors_against_K_are_those_of_figure_3(context, address):
+    for page in opened(context, address + query(PRESETS["Errors against K"], **LARGE)):
+        found = shown(page, OVER_ONE, lambda it: it["x"] and it["x"][0] == list(range(1, 12)))  # K, each of them
     for line in found["theory"]:
         np.testing.assert_allclose(line[0], 1)
         assert line[2] < 1  # three students err less than one

@@ -134,7 +134,7 @@ def test_all_values_of_a_long_axis_are_drawn_and_a_third_axis_has_panels():
 @pytest.mark.slow
 def test_a_variable_has_no_panel_where_it_has_no_value():
     figure = figures.draw(
-        "overlay", statmech.run(Scenario(rule="hebb", eta=[0.5, 1], K=[1, 2], N=[20, 50], t=[1, 2], seeds=2))
+        "overlay", statmech.run(Scenario(rule=["hebb", "perceptron"], K=[1, 2], N=[20, 50], t=[1, 2], seeds=2))
     )
     titles = {symbol: [title_of(ax) for ax in figure.axes if ax.get_ylabel() == f"${symbol}$"] for symbol in "Rq"}
     assert titles == {"R": ["$K$ = 1", "$K$ = 2"], "q": ["$K$ = 2"]}

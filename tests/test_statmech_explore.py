@@ -482,7 +482,7 @@ def test_a_rule_that_is_defined_again_is_solved_again(monkeypatch):
 def test_the_band_of_one_run_follows_N_and_nothing_is_solved_for_it():
     from figures.explorer import page_theory
 
-    made = {N: Scenario(rule="perceptron", N=N, t=[1.0, 10.0], corrections=True) for N in (20, 500)}
+    made = {N: Scenario(rule="hebb", N=N, t=[1.0, 10.0], corrections=True) for N in (20, 500)}
     _solved(made[20])
     before = page_theory._solved_as.cache_info().misses
     for N, scenario in made.items():
