@@ -280,7 +280,7 @@ def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_s
         at = np.searchsorted(x, scenario.t)
         np.testing.assert_allclose(np.asarray(line)[at], expected, rtol=1e-6)
 
-    small = ["rule=hebb", "engine=gram", "seeds=4", "K=1,3", "N=100", "t=1,2"]
+    small = ["rule=hebb", "engine=gram", "seeds=4", "K=3,5", "N=100", "t=1,2"]
     assert statmech("run", tmp_path / "copied.yaml", *small, "--out", tmp_path / "made") == 0
     assert store.load(tmp_path / "made" / "simulation.zarr").sizes["seed"] == 4
     assert list((tmp_path / "made").glob("*.png"))
@@ -468,16 +468,16 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(browser, address)
 
 
 def test_a_stored_result_opens_with_its_axes_as_sliders(context, tmp_path):
-    small = ["rule=hebb,adatron", "K=1,3", "N=100", "t=1,2,5", "seeds=4"]
+    small = ["rule=hebb,adatron", "K=3,5", "N=100", "t=1,2,5", "seeds=4"]
     assert statmech("run", "learning_curves", *small, "--out", tmp_path / "result") == 0
     for address in served(str(tmp_path / "result")):
         for page in opened(context, address):
             found = shown(page, "ε_g (vote)", lambda it: it["theory"] and it["points"])
             stored = store.load(tmp_path / "result" / "theory.zarr")
-            np.testing.assert_allclose(found["theory"], stored.eps_g_majority_vote.sel(K=3))
+            np.testing.assert_allclose(found["theory"], stored.eps_g_majority_vote.sel(K=5))
             press(page, "ArrowLeft")
             other = shown(page, "ε_g (vote)", lambda it, was=found["theory"]: it["theory"] != was)
-            np.testing.assert_allclose(other["theory"], stored.eps_g_majority_vote.sel(K=1))
+            np.testing.assert_allclose(other["theory"], stored.eps_g_majority_vote.sel(K=3))
 
 
 CURRICULA = """
