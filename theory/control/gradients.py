@@ -187,10 +187,11 @@ def _integrated(
     def step(on: Course, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
         (first, middle, last), more = xs
         width, begun = on.widths, state + more
-        a = system.rates(setting, on.given, begun, first)
-        b = system.rates(setting, on.given, begun + width / 2 * a, middle)
-        c = system.rates(setting, on.given, begun + width / 2 * b, middle)
-        d = system.rates(setting, on.given, begun + width * c, last)
+        rates = jax.jit(partial(system.rates, setting, on.given))  # traced once for all four
+        a = rates(begun, first)
+        b = rates(begun + width / 2 * a, middle)
+        c = rates(begun + width / 2 * b, middle)
+        d = rates(begun + width * c, last)
         return begun + width / 6 * (a + 2 * b + 2 * c + d), begun
 
     @jax.checkpoint
