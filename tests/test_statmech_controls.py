@@ -35,6 +35,7 @@ def parts_of_hebb(t, steps=STEPS, flips=FLIPS):
     return along, np.sqrt(1 - 0.2**2 + np.sum(np.diff(edges) * eta**2))
 
 
+@pytest.mark.quick
 def test_theory_follows_steps_of_the_learning_rate_and_of_the_labels_noise():
     solution = theory.solve(hebb()).isel(student=0)
     for t in (0.5, 2, 4):
@@ -73,12 +74,14 @@ def parts_of_two(steps=STEPS, flips=FLIPS):
     return R + T @ grown, 1 + 2 * R @ grown + grown @ T @ grown + np.sum(eta**2)
 
 
+@pytest.mark.quick
 def test_theory_of_two_tasks_follows_the_rate_the_labels_noise_and_the_rehearsal():
     along, squared = parts_of_two()
     solution = theory.solve(hebb_of_two())
     np.testing.assert_allclose(solution.eps_g.values[-1], np.arccos(along / np.sqrt(squared)) / np.pi, rtol=1e-9)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
 def test_runs_of_two_tasks_follow_them_at_any_size(engine):
     """The mean parts along the teachers are exact at N = 20; labels wrong for one unit of time more are found."""
@@ -197,6 +200,7 @@ def test_runs_at_the_best_learning_rate_err_as_theory_says_and_less_than_at_the_
     assert solution.projected_gradient < 1e-5
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_runs_of_a_perceptron_of_two_tasks_follow_its_best_rate_and_rehearsal():
     wish = {"optimal": {"segments": 4}}

@@ -144,6 +144,7 @@ GAIN = {  # at t = 1, 50, 1e3 and 1e6, by an independent code: SciPy's integrato
 }
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_the_gain_of_infinitely_many_students_is_greatest_early_and_ends_alike_for_all_rules_but_hebb():
     gain = theory.advantage(Scenario(rule=FOUR, t=[1, 3.66, 6.23, 50, 1e3, 1e6]))
@@ -157,6 +158,7 @@ def test_the_gain_of_infinitely_many_students_is_greatest_early_and_ends_alike_f
     assert late.sel(rule="hebb") == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_a_hundred_thousand_students_are_nearly_infinitely_many():
     """The error of the weight mean approaches its limit as 1/K: from 10^4 to 10^5 the distance falls by 10."""

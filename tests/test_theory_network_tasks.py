@@ -16,6 +16,8 @@ from statmech.scenarios.network_matrices import Units
 from theory.networks import equations as one_task
 from theory.networks import tasks
 
+pytestmark = pytest.mark.quick
+
 START = {"R": [[0.10, 0.02], [0.03, 0.05]], "Q": [[0.25, 0.02], [0.02, 0.16]], "v": [[0.5, 0.3], [0.4, 0.2]]}
 TIMES = [0, 10, 50, 51, 55, 60, 75, 100]
 # errors of both tasks at these times, by DOP853 with a tolerance of 1e-12, for blocks that change at t = 50

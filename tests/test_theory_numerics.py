@@ -16,11 +16,12 @@ from scipy.integrate import DOP853
 from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr
 
+from statmech import Scenario
 from statmech.numerics.gaussian import TAIL, density, panels
 from statmech.numerics.zeros import zeros
 from theory.fluctuations import student_noise
 from theory.numerics import collocation, dormand_prince, sobol_net
-from theory.online import averages
+from theory.online import averages, combinations, trajectories
 
 LAST = 3.0  # of time
 STEPS = np.array([6, 8, 10, 12, 16])
@@ -272,3 +273,29 @@ def test_zeros_are_those_of_scipy_bit_for_bit(function):
         scipys = find_root(function, (low, high), args=(c,))
     np.testing.assert_array_equal(own.success, scipys.success)
     np.testing.assert_array_equal(own.x, np.where(scipys.success, scipys.x, np.nan))
+
+
+def first_of(count):
+    """The bytes of the students of three combinations among so many that are integrated side by side."""
+    eta = [0.5, 1, 2, 0.1, 4, 0.3, 3, 5][:count]
+    cells = list(Scenario(rule="adatron", t=[1, 2], eta=eta, flip=0.1).cells())
+    return [part.tobytes() for students in trajectories.solve_cells(cells, [1, 2])[:3] for part in students]
+
+
+@pytest.mark.slow
+def test_combinations_and_times_that_fill_up_a_program_do_not_change_a_bit(monkeypatch):
+    three = first_of(3)
+    assert first_of(8) == three
+    monkeypatch.setattr(trajectories, "padded", lambda t: np.pad(t, (0, 30), constant_values=np.inf))
+    assert first_of(3) == three
+
+
+@pytest.mark.slow
+def test_combinations_that_share_a_step_size_differ_from_those_that_do_not(monkeypatch):
+    """The planted error of the test before: neighbours then count."""
+    monkeypatch.setenv("STATMECH_CACHE", "off")
+    error = dormand_prince._error
+    monkeypatch.setattr(dormand_prince, "_error", lambda *given: jnp.full(8, jnp.max(error(*given))))
+    combinations.solve_lanes.clear_cache()
+    assert first_of(3) != first_of(8)
+    combinations.solve_lanes.clear_cache()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -13,9 +12,10 @@ from statmech import Scenario
 from statmech.errors import SolverError
 from statmech.order_parameters import angle_between
 from statmech.rules import RULES
-from theory.numerics import dormand_prince
 from theory.online import combinations, equations, trajectories
 from theory.online.students import Students, distinct, initial
+
+pytestmark = pytest.mark.quick
 
 ROOT = np.sqrt(2 * np.pi)
 
@@ -193,32 +193,6 @@ def test_many_combinations_share_few_programs():
         scenario = Scenario(rule="hebb", t=np.linspace(0, 1, times), eta={"linspace": [0.5, 2, count]})
         assert len(trajectories.solve_cells(list(scenario.cells()), scenario.t)) == count
     assert len(combinations.solve_lanes.programs) == 2
-
-
-def first_of(count):
-    """The bytes of the students of three combinations among so many that are integrated side by side."""
-    eta = [0.5, 1, 2, 0.1, 4, 0.3, 3, 5][:count]
-    cells = list(Scenario(rule="adatron", t=[1, 2], eta=eta, flip=0.1).cells())
-    return [part.tobytes() for students in trajectories.solve_cells(cells, [1, 2])[:3] for part in students]
-
-
-@pytest.mark.slow
-def test_combinations_and_times_that_fill_up_a_program_do_not_change_a_bit(monkeypatch):
-    three = first_of(3)
-    assert first_of(8) == three
-    monkeypatch.setattr(trajectories, "padded", lambda t: np.pad(t, (0, 30), constant_values=np.inf))
-    assert first_of(3) == three
-
-
-@pytest.mark.slow
-def test_combinations_that_share_a_step_size_differ_from_those_that_do_not(monkeypatch):
-    """The planted error of the test before: neighbours then count."""
-    monkeypatch.setenv("STATMECH_CACHE", "off")
-    error = dormand_prince._error
-    monkeypatch.setattr(dormand_prince, "_error", lambda *given: jnp.full(8, jnp.max(error(*given))))
-    combinations.solve_lanes.clear_cache()
-    assert first_of(3) != first_of(8)
-    combinations.solve_lanes.clear_cache()
 
 
 @pytest.mark.slow

@@ -164,10 +164,12 @@ def runs():
     return simulate.run(OnlineClusters(**RUN))
 
 
+@pytest.mark.quick
 def test_runs_agree_with_theory(runs):
     assert not disagreements(runs, theory.solve(OnlineClusters(**RUN)))
 
 
+@pytest.mark.quick
 def test_theory_with_swapped_centres_or_without_the_variance_of_inputs_disagrees_with_runs(runs, monkeypatch):
     with monkeypatch.context() as planted:
         planted.setattr(vocabulary.TwoClusters, "factors", property(lambda self: 2 * self.weights))
@@ -176,6 +178,7 @@ def test_theory_with_swapped_centres_or_without_the_variance_of_inputs_disagrees
     assert disagreements(runs, theory.solve(OnlineClusters(**RUN)))
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_runs_with_decay_a_schedule_and_a_given_start_agree_with_theory():
     changes = {"decay": 0.2, "schedule": {"t0": 5}, "start": {"length": 0.5, "R": 0.6}, "margin": 0.4}
@@ -231,6 +234,7 @@ def smallest_probability(first, second):
     return min(ks_2samp(first[:, t, k], second[:, t, k]).pvalue for t in range(2) for k in range(3))
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [of_chain, of_weight_vectors])
 def test_both_engines_have_the_law_of_weight_vectors_at_small_N(engine):
@@ -240,6 +244,7 @@ def test_both_engines_have_the_law_of_weight_vectors_at_small_N(engine):
     assert smallest_probability(made, step_by_step(cell, 3000, rng, shift=1.0)) < 1e-4 / 6
 
 
+@pytest.mark.quick
 def test_a_run_measures_its_error_on_all_inputs():
     runs = simulate.run(OnlineClusters(**GIVEN | UNEQUAL | {"seeds": 2, "N": 200, "t": [2]}))
     rng, n = np.random.default_rng(3), 400_000

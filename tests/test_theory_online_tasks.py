@@ -8,6 +8,8 @@ import pytest
 import theory
 from statmech import OnlineTasks, Scenario
 
+pytestmark = pytest.mark.quick
+
 START = {"length": 1.0, "R": [0.1, 0.05]}
 # errors on both tasks by DOP853 with a tolerance of 1e-12: perceptron, overlap 0.5, eta 1, a switch at t = 5
 KNOWN = {
