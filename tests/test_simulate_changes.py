@@ -39,6 +39,7 @@ def traced_again(monkeypatch):
         program.clear_cache()
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "K", "rule"),
@@ -50,7 +51,7 @@ def traced_again(monkeypatch):
     ],
 )
 def test_each_change_and_all_together_agree_with_theory(engine, K, rule):
-    size = {"N": 4000, "seeds": 64 if K < 10 else 32} if engine == "gram" else {"N": 300, "seeds": 32}
+    size = {"N": 1000, "seeds": 64} if engine == "gram" and K < 10 else {"N": 200, "seeds": 16}
     scenario = Scenario(rule=rule, K=K, t=[0.3, 1, 2.5], flip=0.05, engine=engine, **size, zip=EACH)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
@@ -62,15 +63,15 @@ def test_each_change_and_all_together_agree_with_theory(engine, K, rule):
 def test_each_schedule_agrees_with_theory_at_finite_n_and_with_no_other(annealing, engine):
     """Means and standard deviations of runs at N = 100; theory with another schedule deviates."""
     base = {"rule": "perceptron", "K": 2, "N": 100, "t": [1, 4], "start": {"R": 0.3, "q": 0.2}, "schedule": {"t0": 1.5}}
-    runs = simulate.run(Scenario(**base, seeds=1000, engine=engine, annealing=annealing))
+    runs = simulate.run(Scenario(**base, seeds=256, engine=engine, annealing=annealing))
 
     def deviation(name):
         expected = theory.solve(Scenario(**base, corrections=True, annealing=name))
         found = []
         for variable in ("R", "q", "length", "eps_g_weight_mean"):
             std = expected[f"{variable}_std"]
-            z = (runs[variable].mean("seed") - expected[variable] - expected[f"{variable}_bias"]) / std * 1000**0.5
-            ratio = (runs[variable].std("seed") / std - 1) * 2000**0.5
+            z = (runs[variable].mean("seed") - expected[variable] - expected[f"{variable}_bias"]) / std * 256**0.5
+            ratio = (runs[variable].std("seed") / std - 1) * 512**0.5
             found += [float(abs(z).max()), float(abs(ratio).max())]
         return max(found)
 
@@ -78,10 +79,11 @@ def test_each_schedule_agrees_with_theory_at_finite_n_and_with_no_other(annealin
     assert all(deviation(other) > 30 for other in SCHEDULES if other != annealing)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["rademacher", "sphere"])
 def test_other_inputs_agree_with_theory(inputs):
-    scenario = Scenario(rule="perceptron", K=2, N=400, t=[0.5, 2], seeds=32, inputs=inputs, **ALL)
+    scenario = Scenario(rule="perceptron", K=2, N=200, t=[0.5, 2], seeds=16, inputs=inputs, **ALL)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
@@ -102,9 +104,9 @@ def hebbian(N, steps, drift, decay, t0, eta, flip):
     return np.array([means[step - 1] for step in steps])
 
 
-def hebbian_deviations(engine, N, K=2, seeds=3000, **changes):
-    """Means of simulated overlaps and lengths less the exact ones, in standard errors."""
-    given = {"drift": 0.8 * N / 4, "decay": 0.5 * N / 4, "t0": 1.5} | changes
+def hebbian_deviations(engine, N, K=2, seeds=1024, t0=1.5, **wrong):
+    """Means of simulated overlaps and lengths less the exact ones, in standard errors; with wrong rates, if given."""
+    right = {"drift": 0.8 * N / 4, "decay": 0.5 * N / 4}
     scenario = Scenario(
         rule="hebb",
         K=K,
@@ -116,13 +118,12 @@ def hebbian_deviations(engine, N, K=2, seeds=3000, **changes):
         engine=engine,
         gram=True,
         start={"R": 0.5, "q": 0.3, "length": 1.2},
-        drift=given["drift"],
-        decay=given["decay"],
-        schedule={"t0": given["t0"]},
+        schedule={"t0": t0},
+        **right | wrong,
     )
     entries = simulate.run(scenario).gram
     found = np.stack([entries[..., row, column] for row, column in ((0, 1), (1, 1), (1, K))], axis=-1)
-    exact = hebbian(N, [1, N, 3 * N], eta=0.8, flip=0.1, **given)
+    exact = hebbian(N, [1, N, 3 * N], eta=0.8, flip=0.1, t0=t0, **right)
     return (found.mean(0) - exact) / (found.std(0, ddof=1) / seeds**0.5)
 
 
@@ -138,20 +139,25 @@ def test_hebbian_means_are_exact_at_small_N(engine, N):
 @pytest.mark.slow
 @pytest.mark.parametrize("N", [17, 20])
 def test_hebbian_means_of_many_students_are_exact_at_small_N(N):
-    assert np.abs(hebbian_deviations("gram", N, K=16, seeds=2000)).max() < 4.5
+    assert np.abs(hebbian_deviations("gram", N, K=16, seeds=512)).max() < 4.5
 
 
 @pytest.mark.quick
 @pytest.mark.slow
 @both_engines
-@pytest.mark.parametrize("planted", ["drift twice", "decay twice", "a rate per block"])
-def test_a_deliberate_error_moves_the_means(engine, planted, monkeypatch, traced_again):
+@pytest.mark.parametrize("key", ["drift", "decay"])
+def test_a_rate_that_acts_twice_moves_the_means(engine, key):
+    N = 4
+    once = {"drift": 0.8, "decay": 0.5}[key]
+    assert np.abs(hebbian_deviations(engine, N, **{key: N * (1 - (1 - once / N) ** 2)})).max() > 6
+
+
+@pytest.mark.quick
+@pytest.mark.slow
+@both_engines
+def test_a_rate_per_block_moves_the_means(engine, monkeypatch, traced_again):
     def wrong(*arguments):
         course = courses.course_of(*arguments)
-        if planted == "drift twice":
-            return course._replace(drift=1 - (1 - course.drift) ** 2)
-        if planted == "decay twice":
-            return course._replace(decay=1 - (1 - course.decay) ** 2, before=1 - (1 - course.before) ** 2)
         return course._replace(eta=0 * course.eta + course.eta[..., :1])
 
     monkeypatch.setattr({"gram": gram, "vectors": vectors}[engine], "course_of", wrong)
@@ -192,7 +198,7 @@ def chains(rule, N, K, steps, seeds, drift, decay, t0, flip):
 @pytest.mark.quick
 @pytest.mark.slow
 @both_engines
-@pytest.mark.parametrize(("rule", "K", "N"), [("perceptron", 1, 3), ("adatron", 2, 6), ("hebb", 1, 2)])
+@pytest.mark.parametrize(("rule", "K", "N"), [("perceptron", 1, 2), ("adatron", 2, 6)])
 def test_both_engines_have_the_distribution_of_vectors_moved_one_by_one(engine, rule, K, N):
     given = {"drift": 1.1, "decay": 0.9, "flip": 0.1}
     R, length = chains(RULES[rule](eta=0.7), N, K, 2 * N, 20_000, **given, t0=1.5)
@@ -201,38 +207,32 @@ def test_both_engines_have_the_distribution_of_vectors_moved_one_by_one(engine, 
     )
     sim = simulate.run(scenario)
     p = [ks_2samp(sim.R[:, 0, 0], R[:, 0]).pvalue, ks_2samp(sim.length[:, 0, -1], length[:, -1]).pvalue]
-    assert min(p) > LEVEL / 6
+    assert min(p) > LEVEL / 4
 
 
 @pytest.mark.quick
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rule", "K", "N"),
-    [
-        ("perceptron", 3, 4),
-        ("perceptron", 7, 20),
-        ("perceptron", gram.MANY, 20),
-    ],
-)
-def test_the_engines_have_the_same_distribution(rule, K, N):
-    """Two-sample Kolmogorov-Smirnov tests of R, q, l where drift and decay are large."""
+@pytest.mark.parametrize("K", [3, gram.MANY])
+def test_the_engines_have_the_same_distribution_in_the_smallest_system(K):
+    """Two-sample Kolmogorov-Smirnov tests of R, q, l where drift and decay are large, and all numbers exist."""
     p = []
     for changes in ({"drift": LARGE["drift"]}, LARGE):
         given = {
-            "rule": rule,
+            "rule": "perceptron",
             "K": K,
-            "N": N,
+            "N": K + 1,
             "t": [0.5, 2.0],
-            "seeds": 1500 if K < 10 else 500,
+            "seeds": 600,
             "flip": 0.1,
             **changes,
         }
         direct = simulate.run(Scenario(**given, engine="vectors", key=1))
         exact = simulate.run(Scenario(**given))
+        assert all(np.isfinite(sim[name]).all() for sim in (direct, exact) for name in sim)
         for name in ("R", "q", "length"):
             for at in ({"t": 0, "student": 0}, {"t": 1, "student": 1}):
                 p.append(ks_2samp(exact[name].isel(at), direct[name].isel(at)).pvalue)
-    assert min(p) > LEVEL / len(p) / 3
+    assert min(p) > LEVEL / len(p) / 2
 
 
 @pytest.mark.quick
@@ -241,22 +241,13 @@ def test_the_engines_have_the_same_distribution(rule, K, N):
 def test_weights_that_fade_at_once_are_the_last_example(engine):
     """decay = N: J = eta x, of length chi_N/N; drift = N: the teacher turns by a right angle after its label."""
     N = 7
-    given = {"rule": "hebb", "N": N, "t": [3], "engine": engine, "decay": N, "seeds": 2000}
-    faded = simulate.run(Scenario(**given))
-    assert kstest(N * faded.length[:, 0, 0], chi(N).cdf).pvalue > LEVEL
     signal = np.sqrt(2 / np.pi) / N  # of B.J/N
     for drift, mean in ((0, signal), (N, 0.0)):
-        entries = simulate.run(Scenario(**given, drift=drift, gram=True)).gram[:, 0, 0, 1]
-        assert abs(entries.mean() - mean) < 4.5 * entries.std(ddof=1) / 2000**0.5
-
-
-@pytest.mark.quick
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["gram", "vectors"])
-@pytest.mark.parametrize("K", [3, gram.MANY])
-def test_the_smallest_system_has_room_for_a_drifting_teacher(engine, K):
-    sim = simulate.run(Scenario(rule="adatron", K=K, N=K + 1, t=[0, 3], seeds=8, engine=engine, **LARGE))
-    assert all(np.all(np.isfinite(sim[name])) for name in sim)
+        given = {"drift": drift, "decay": N, "seeds": 1024, "gram": True}
+        faded = simulate.run(Scenario(rule="hebb", N=N, t=[3], engine=engine, **given))
+        assert kstest(N * faded.length[:, 0, 0], chi(N).cdf).pvalue > LEVEL / 2
+        entries = faded.gram[:, 0, 0, 1]
+        assert abs(entries.mean() - mean) < 4.5 * entries.std(ddof=1) / 1024**0.5
 
 
 @pytest.mark.quick
@@ -288,8 +279,7 @@ def numbers(cell, part=slice(None)):
 @pytest.mark.parametrize(
     ("rule", "K", "width", "given"),
     [
-        ("perceptron", 1, 16, {"N": 2, **LARGE}),
-        ("adatron", 2, 32, {"N": 1000, **ALL}),
+        ("adatron", 2, 32, {"N": 3, **LARGE}),
         ("perceptron", 3, 8, {"N": 100, "decay": 0.5}),
     ],
 )
@@ -316,6 +306,7 @@ def test_a_sweep_grows_and_is_sharded_along_what_changes(engine, path):
     assert_same_bits(path, large)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @both_engines
 def test_values_of_drift_decay_and_schedule_are_data(engine):
@@ -330,6 +321,7 @@ def test_values_of_drift_decay_and_schedule_are_data(engine):
     assert compilations(lambda: simulate.run(Scenario(**base, **other))) == 0
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_small_rates_keep_their_digits_at_any_size():
     """A thousand steps at N = 10^12, where 1 - w/N has four digits in float64; the changes since the start."""
@@ -355,6 +347,7 @@ def test_single_precision_agrees_with_double_for_the_same_random_numbers():
         assert abs(float((single[name] - double[name]).mean())) < 3e-4
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["drift", "decay"])
 def test_rates_that_single_precision_does_not_resolve_are_refused(key):
@@ -364,6 +357,7 @@ def test_rates_that_single_precision_does_not_resolve_are_refused(key):
     assert np.all(simulate.run(Scenario(**given, **{key: 0.05})).length > 0)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_weight_vectors_in_single_precision_agree_with_theory():
     scenario = Scenario(rule="perceptron", N=500, t=[1, 2], seeds=32, dtype="float32", engine="vectors", **ALL)
