@@ -73,22 +73,6 @@ def test_a_kind_states_all_that_others_ask_of_it(scenario):
     assert kind.PAGE is None or kind.PAGE.along in settings.draggable(name)
 
 
-@most_kinds
-def test_a_sweep_that_grows_keeps_the_bits_of_one_that_was_large_from_the_start(scenario, path):
-    assert smaller(scenario).config() != scenario.config()
-    run_into(path, smaller(scenario))
-    run_into(path, scenario)
-    assert_same_bits(path, scenario)
-
-
-@most_kinds
-def test_shards_in_any_order_have_the_bits_of_one_run(scenario, path):
-    for k in (3, 1, 2):
-        outcome = run_into(path, scenario, shard=(k, 3))
-    assert outcome.missing == outcome.failed == 0
-    assert_same_bits(path, scenario)
-
-
 def killed(path, config):
     """A sweep whose process dies when it has written its first chunk."""
     chunks.SECONDS = 1e-9
@@ -100,13 +84,17 @@ def killed(path, config):
     run_into(path, scenario_from(config), tell=tell)
 
 
-@pytest.mark.slow
-@every_kind
-def test_a_run_that_is_killed_is_resumed_with_the_bits_of_one_that_was_not(scenario, path):
+@most_kinds
+def test_a_sweep_that_grows_is_killed_and_ends_in_shards_has_the_bits_of_one_run(scenario, path):
+    assert smaller(scenario).config() != scenario.config()
+    run_into(path, smaller(scenario))
+    before = read(path)["done"]
     assert in_child(killed, path, scenario.config())[0] == -signal.SIGKILL
     status = read(path)
-    assert 0 < status["done"] < status["runs"]
-    run_into(path, scenario)
+    assert before < status["done"] < status["runs"]
+    for k in (3, 1, 2):
+        outcome = run_into(path, scenario, shard=(k, 3))
+    assert outcome.missing == outcome.failed == 0
     assert_same_bits(path, scenario)
 
 
