@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import gzip
 import io
 import multiprocessing
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 import xarray as xr
 
 import simulate
@@ -209,16 +211,22 @@ def assert_same_bits(path, scenario):
 
 
 def statmech(*arguments):
-    """The exit code of the command."""
+    """The exit code of the command, whose options are read from our functions once."""
     from statmech.cli import main
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", _command)
         patch.setattr("sys.argv", ["statmech", *map(str, arguments)])
         try:
             main()
         except SystemExit as ended:
             return ended.code or 0
     return 0
+
+
+@functools.cache
+def _command(app, plain=typer.main.get_command):
+    return plain(app)
 
 
 IMPORTED = (  # by the process that children are forked from: they start in milliseconds, and with no program compiled

@@ -19,7 +19,7 @@ from statmech import Scenario
 from statmech.results import checksums, store
 from statmech.results.sweep_store import SweepStore
 
-SWEEP = Scenario(rule="hebb", N=20, t=[1, 2], eta=[0.5, 1.0], seeds=2, figure="overlay")
+SWEEP = Scenario(rule="hebb", N=20, t=[1, 2], eta=[0.5, 1.0], seeds=2, figure={"y": "R"})
 COMMANDS = {  # by name, on a folder of results in the current folder
     "status": ["status", "res"],
     "verify": ["verify", "res"],
@@ -32,7 +32,7 @@ COMMANDS = {  # by name, on a folder of results in the current folder
     "grown": ["simulate", "res", "seeds=3"],
 }
 DEEP = "[" * 100_000 + "]" * 100_000
-SIMULATION, THEORY = "simulation.zarr", "theory.zarr"
+SIMULATION, THEORY, PRECIOUS = "simulation.zarr", "theory.zarr", "../../precious.txt"
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +41,11 @@ def original(tmp_path_factory):
     folder = tmp_path_factory.mktemp("original") / "res"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("statmech.results.chunks.SECONDS", 1e-9)
-        run_into(folder / SIMULATION, SWEEP, figure="overlay")
+        run_into(folder / SIMULATION, SWEEP, figure=SWEEP.figure)
     found = SweepStore(folder / SIMULATION)
     found.mark_missing(found.chunks()[1])
     (folder / ".simulation.zarr.writing").unlink()
-    store.save(theory.solve(SWEEP), folder / THEORY, "overlay")
+    store.save(theory.solve(SWEEP), folder / THEORY, SWEEP.figure)
     return folder
 
 
@@ -115,6 +115,11 @@ def sealed(path, others=()):
     group["attributes"]["sealed"] = digests | dict(others)
     group["attributes"]["sealed"]["zarr.json"] = checksums._digest_of_group(group)
     file.write_text(json.dumps(group))
+
+
+def each(*damages):
+    """Several damages, none of which hides another from the commands."""
+    return lambda folder: [damage(folder) for damage in damages]
 
 
 def link(name, target):
@@ -212,15 +217,12 @@ HOSTILE = {
     "chunk of theory is a pipe": pipe(f"{THEORY}/R/c/0/0/0"),
     "chunk of a tebibyte": large(f"{SIMULATION}/R/c/0/0/0/0"),
     "metadata of a tebibyte": large(f"{SIMULATION}/zarr.json"),
-    "twin is a link": link(".simulation.zarr.new", "precious"),
-    "backup is a link": link(".simulation.zarr.old", "precious"),
-    "report is a link": link("report.html", "../../precious.txt"),
-    "figure is a link": link("overlay.png", "../../precious.txt"),
-    "caption is a link": link("overlay.txt", "../../precious.txt"),
-    "table is a link": link("overlay.tex", "../../none.txt"),
-    "log is a link": link("simulation.log", "../../precious.txt"),
-    "lock is a link": link(".simulation.zarr.lock", "../../precious.txt"),
-    "report is a pipe": pipe("report.html"),
+    "twin and figure are links": each(link(".simulation.zarr.new", "precious"), link("R.png", PRECIOUS)),
+    "backup and report are links": each(link(".simulation.zarr.old", "precious"), link("report.html", PRECIOUS)),
+    "log and table are links": each(link("simulation.log", PRECIOUS), link("R.tex", "../../none.txt")),
+    "lock and caption are links, report is a pipe": each(
+        link(".simulation.zarr.lock", PRECIOUS), link("R.txt", PRECIOUS), pipe("report.html")
+    ),
     "data type string": metadata(lambda it: it.update(data_type="string", fill_value=""), **R),
     "data type int8": metadata(lambda it: it.update(data_type="int8", fill_value=0), **R),
     "data type unknown": metadata(lambda it: it.update(data_type="r8"), **R),

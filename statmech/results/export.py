@@ -88,7 +88,7 @@ def _rows(name: str, results: Results) -> pd.DataFrame:
         columns["standard_error"] = standard_error_of_runs(runs)
     if results.theory is not None and name in results.theory:
         columns["theory"] = results.theory[name]
-    points = xr.Dataset({column: array.drop_attrs() for column, array in columns.items()})
+    points = xr.Dataset(columns)
     swept = {str(dim) for dim in points.dims}
     points = points.drop_vars([coordinate for coordinate, it in points.coords.items() if not set(it.dims) & swept])
     if not swept:
