@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 import textwrap
@@ -26,44 +27,64 @@ def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=240)
 
 
-def command(*words: str) -> str:
-    return f"from statmech.cli import command; sys.argv[1:] = {list(words)!r}; command()"
+JOBS = {
+    "hebb_ensemble": ("N=100", "t=1", "K=1", "eta=1", "seeds=2"),
+    "minover": ("N=20", "alpha=1", "epochs=2", "seeds=2"),
+    "bayes_gap": ("N=40", "alpha=1,2", "seeds=2"),
+    "boosting": ("P=50", "seeds=2"),
+}
+REFUSED = {  # what a command needs, and the extra that has it
+    ("run", "attention", "N=100", "seeds=2"): ("an attentive perceptron needs numba", "estimators"),
+    ("run", "digits", "seeds=1"): ("an estimator needs sklearn", "estimators"),
+    ("run", "boosting", "k=3", "seeds=1"): ("boosting over conjunctions of three needs numba", "estimators"),
+    ("explore", "ensemble"): ("explore needs panel", "explore"),
+    ("simulate", "ensemble", "--dask", "local"): ("--dask needs distributed", "cluster"),
+}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("hebb_ensemble", "N=100", "t=1", "K=1", "eta=1", "seeds=2"),
-        ("minover", "N=20", "alpha=1", "epochs=2", "seeds=2"),
-        ("bayes_gap", "N=40", "alpha=1,2", "seeds=2"),
-        ("boosting", "P=50", "seeds=2"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_the_main_jobs_run_and_draw_without_optional_libraries(words, tmp_path):
-    done = run(command("run", *words, "--out", "here"), tmp_path)
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    """The exit code, the standard error and the folder of each command, all called by one process."""
+    folder = tmp_path_factory.mktemp("answered")
+    commands = [*(("run", name, *given, "--out", "here") for name, given in JOBS.items()), *REFUSED]
+    code = f"""
+    import contextlib, io, json, os
+    from statmech.cli import main
+
+    answers = []
+    for number, words in enumerate({commands!r}):
+        os.mkdir(f"../{{number}}")
+        os.chdir(f"../{{number}}")
+        sys.argv[1:] = words
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
+            try:
+                main()
+            except SystemExit as ended:
+                answers.append((ended.code, errors.getvalue(), os.getcwd()))
+    print(json.dumps(answers))
+    """
+    (folder / "begun").mkdir()
+    done = run(code, folder / "begun")
     assert done.returncode == 0, done.stderr
-    assert list((tmp_path / "here").glob("*.png"))
+    return dict(zip([*JOBS, *REFUSED], json.loads(done.stdout), strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "what", "extra"),
-    [
-        (("run", "attention", "N=100", "seeds=2"), "an attentive perceptron needs numba", "estimators"),
-        (("run", "digits", "seeds=1"), "an estimator needs sklearn", "estimators"),
-        (("run", "boosting", "k=3", "seeds=1"), "boosting over conjunctions of three needs numba", "estimators"),
-        (("explore", "ensemble"), "explore needs panel", "explore"),
-        (("simulate", "ensemble", "--dask", "local"), "--dask needs distributed", "cluster"),
-    ],
-    ids=lambda given: given[1] if isinstance(given, tuple) else None,
-)
-def test_a_command_that_needs_an_extra_says_how_to_install_it_and_writes_nothing(words, what, extra, tmp_path):
-    done = run(command(*words), tmp_path)
-    assert done.stderr == f"{what}: pip install -e '.[{extra}]' in {ROOT}\n"
-    assert done.returncode == 2
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("name", JOBS)
+def test_the_main_jobs_run_and_draw_without_optional_libraries(name, answered):
+    code, errors, folder = answered[name]
+    assert not code, errors
+    assert list(Path(folder, "here").glob("*.png"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", REFUSED, ids=lambda words: REFUSED[words][0])
+def test_a_command_that_needs_an_extra_says_how_to_install_it_and_writes_nothing(words, answered):
+    code, errors, folder = answered[words]
+    what, extra = REFUSED[words]
+    assert errors == f"{what}: pip install -e '.[{extra}]' in {ROOT}\n"
+    assert code == 2
+    assert not list(Path(folder).iterdir())
 
 
 @pytest.mark.slow

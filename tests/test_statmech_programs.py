@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 import pytest
+from conftest import quick_environment
 
 from simulate.kernels import gram
 from statmech.runtime import files, programs
@@ -319,7 +320,7 @@ MODULES = "simulate.kernels.gram simulate.learners.cyclic simulate.learners.mino
 @pytest.mark.slow
 def test_a_second_process_traces_nothing_and_gives_the_same_bits(tmp_path):
     def output(cache):
-        environment = {**os.environ, "STATMECH_CACHE": str(cache)}
+        environment = quick_environment() | {"STATMECH_CACHE": str(cache)}
         command = [sys.executable, "-c", COUNTED]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
 
@@ -331,26 +332,33 @@ def test_a_second_process_traces_nothing_and_gives_the_same_bits(tmp_path):
 
 FIRST = {
     "simulate.run": "simulate.run(scenario)",
-    "run_into": "from simulate.execution import to_store as to; to.run_into(pathlib.Path('here.zarr'), scenario)",
+    "run_into": "to.run_into(pathlib.Path('here.zarr'), scenario)",
     "theory.solve": "theory.solve(scenario)",
     "statmech.run": "statmech.run(scenario)",
 }
+FORKED = """
+import os, pathlib, simulate, statmech, sys, theory
+from simulate.execution import to_store as to
+assert "jax" not in sys.modules
+scenario = statmech.Scenario(rule="hebb", N=20, t=1, seeds=2)
+for name, call in {calls!r}.items():
+    if not os.fork():
+        os.environ["STATMECH_CACHE"] = name
+        eval(call)
+        import jax
+        print(jax.config.jax_compilation_cache_dir, flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0, name
+"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", FIRST)
-def test_the_first_call_in_a_process_uses_the_folder_of_compiled_programs(call, tmp_path, monkeypatch):
+def test_the_first_call_in_a_process_uses_the_folder_of_compiled_programs(tmp_path):
     """Also where nothing has imported JAX before: otherwise every process would compile everything again."""
-    monkeypatch.setenv("STATMECH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
-    code = f"""
-import pathlib, simulate, statmech, sys, theory
-assert "jax" not in sys.modules
-scenario = statmech.Scenario(rule="hebb", N=20, t=1, seeds=2)
-{FIRST[call]}
-import jax
-print(jax.config.jax_compilation_cache_dir)
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=200)
-    assert done.stdout.splitlines()[-1:] == [str(tmp_path / "cache")], done.stderr
-    assert list((tmp_path / "cache").glob("jit_*"))
+    environment = quick_environment()
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    command = [sys.executable, "-c", FORKED.format(calls=FIRST)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
+    assert done.stdout.splitlines() == [*FIRST], done.stderr
+    for name in FIRST:
+        assert list((tmp_path / name).glob("jit_*"))
