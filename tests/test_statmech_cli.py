@@ -191,7 +191,7 @@ def called(monkeypatch, capsys, *arguments: str) -> tuple[int, str]:
 
 
 def test_unknown_commands_and_options_exit_with_2(capsys):
-    assert statmech("rnu").returncode == 2
+    assert answer(capsys, "rnu").returncode == 2
     assert answer(capsys, "run", "ensemble", "--frehs").returncode == 2
 
 
@@ -388,13 +388,13 @@ main()
 
 
 @pytest.mark.slow
-def test_the_table_counts_converged_runs_and_fits_the_screen(in_scratch):
-    done = statmech("run", "capacity", "N=10", "alpha=0.5,6", "seeds=4")
+def test_the_table_counts_converged_runs_and_fits_the_screen(in_scratch, capsys):
+    done = answer(capsys, "run", "capacity", "N=10", "alpha=0.5,6", "seeds=4")
     assert done.returncode == 0, done.stderr
     assert "4/4" in done.stdout
     assert "0/4" in done.stdout
     assert "4 of 8 runs returned no solution and are excluded." in done.stdout
-    many = statmech("run", "capacity", "N=10", "alpha={linspace: [0.5, 3, 50]}", "seeds=2", "--out", "many")
+    many = answer(capsys, "run", "capacity", "N=10", "alpha={linspace: [0.5, 3, 50]}", "seeds=2", "--out", "many")
     assert "the 40 largest deviations of 50 parameter combinations" in many.stdout
     assert len(many.stdout.splitlines()) < 55
 
@@ -530,11 +530,11 @@ def test_options_that_make_no_sense_are_refused(in_scratch, capsys, monkeypatch,
 
 
 @pytest.mark.slow
-def test_events_are_lines_of_json_for_programs(in_scratch):
-    done = statmech("simulate", "variety", "N=20", "t=1", "seeds=2", "--json")
+def test_events_are_lines_of_json_for_programs(in_scratch, capsys):
+    done = answer(capsys, "simulate", "variety", "N=20", "t=1", "seeds=2", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [events[0]["event"], events[-1]["event"]] == ["begun", "ended"]
-    assert json.loads(statmech("status", "results/variety", "--json").stdout)["missing"] == 0
+    assert json.loads(answer(capsys, "status", "results/variety", "--json").stdout)["missing"] == 0
 
 
 @pytest.mark.slow
@@ -550,7 +550,7 @@ def test_a_store_that_cannot_be_written_or_read_is_reported(in_scratch, capsys, 
 
 
 @pytest.mark.slow
-def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
+def test_a_study_prints_its_tables_and_the_concept(in_scratch, data_folder, capsys):
     given = [
         "--set",
         "classifier=boosting,tree",
@@ -559,18 +559,18 @@ def test_a_study_prints_its_tables_and_the_concept(in_scratch, made_data):
         "seeds=2",
         "stages=4",
         "--data-dir",
-        str(made_data),
+        str(data_folder),
     ]
-    done = statmech("run", "votes", *given)
+    done = answer(capsys, "run", "votes", *given)
     assert done.returncode == 0, done.stderr
     assert "C4.5-like tree" in done.stdout
     assert "91.5" in done.stdout
     assert "handicapped-infants = " in done.stdout
     made = {path.name for path in (in_scratch / "results" / "votes").iterdir()}
     assert made == {"simulation.zarr", "simulation.log", *(f"votes.{s}" for s in ("png", "txt", "tex"))}
-    again = statmech("figure", "votes", *given[:-2])
+    again = answer(capsys, "figure", "votes", *given[:-2])
     assert again.returncode == 0, again.stderr
-    compared = statmech("compare", "votes", *given[:-2])
+    compared = answer(capsys, "compare", "votes", *given[:-2])
     assert compared.returncode == 2
     assert "nothing to compare" in compared.stderr
     assert "Traceback" not in compared.stderr
