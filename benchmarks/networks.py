@@ -39,6 +39,7 @@ class Size(NamedTuple):
     naive_steps: int
     draws: int
     groups: list[int]
+    kinds: int  # of networks with inputs in groups
     repeats: int
 
 
@@ -50,9 +51,10 @@ FULL = Size(
     naive_steps=200,
     draws=4_096,
     groups=[1, 2, 5, 10],
+    kinds=3,
     repeats=7,
 )
-TINY = Size(N=200, units=[2], steps=48, vectors_steps=16, naive_steps=10, draws=16, groups=[2], repeats=1)
+TINY = Size(N=200, units=[2], steps=48, vectors_steps=16, naive_steps=10, draws=16, groups=[2], kinds=1, repeats=1)
 
 
 def task(N: int, units: int, dtype: str = "float64", network: str = "erf", **given: object) -> Task:
@@ -135,7 +137,8 @@ def cost_of_groups(size: Size) -> None:
     """(c) A step with inputs in d groups of equal variance over an isotropic step, per step and seed."""
     rows = []
     every = {"erf": {}, "relu": {"network": "relu"}, "erf, both layers, noise": {"eta_v": 0.5, "noise": 0.1}}
-    for name, units in [("erf", units) for units in size.units[:2]] + [(name, size.units[0]) for name in [*every][1:]]:
+    others = [(name, size.units[0]) for name in [*every][1 : size.kinds]]
+    for name, units in [("erf", units) for units in size.units[:2]] + others:
         laws = {d: {"inputs": {"spectrum": [*range(1, d + 1)]}} for d in size.groups}
         calls = {0: simulation(gram, task(size.N, units, **every[name]), size.steps)}
         for d, law in laws.items():

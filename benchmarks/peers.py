@@ -135,12 +135,14 @@ def solved_network(cell: NetworkCell) -> np.ndarray:
 def replica(tiny: bool) -> list[Row]:
     """Learning curves of stored examples, and message passing."""
     four, five, six = [1.0, 2.0, 3.0, 4.0], [0.5, 1.0, 2.0, 5.0, 10.0], [0.5, 1.0, 1.5, 2.0, 3.0, 4.0]
+    if tiny:
+        four, five, six = four[:1], five[:1], six[:1]
     scenario = Inference(N=100 if tiny else 2_000, steps=200, prior="gauss", alpha=2.0)
     messages = Side(lambda: inference.Simulator(scenario).simulate(next(scenario.cells()), 0))
     curve = outside("Tree-AMP", programs.CURVE.format(alphas=six))
     propagation = outside("Tree-AMP", programs.MESSAGES.format(N=scenario.N))
     rows = [
-        Row("Bayes-optimal error of weights, 6 alphas", Side(lambda: 1 - bayes_overlap("gauss", six)), curve),
+        Row(f"Bayes-optimal error of weights, {len(six)} alphas", Side(lambda: 1 - bayes_overlap("gauss", six)), curve),
         Row(f"message passing, N = {scenario.N}, alpha 2", messages, propagation),
     ]
     for loss, lam, alphas, peer, lines in (
@@ -173,7 +175,7 @@ def covariate_model(tiny: bool) -> Row:
 
 def estimators(tiny: bool) -> list[Row]:
     """Fits of weights, which must agree, and of votes of conjunctions, which need not."""
-    N, m, rows = 60 if tiny else 500, 60 if tiny else 2_000, []
+    N, m, stages, rows = *((60, 60, 2) if tiny else (500, 2_000, 30)), []
     for name, given in fits.cases(N):
         if name in ("logistic", "hinge", "lasso") and given["alpha"] == 2.0:
             cell = next(Risk(**given).cells())
@@ -184,11 +186,11 @@ def estimators(tiny: bool) -> list[Row]:
             rows.append(Row(f"{name}, fit of N = {N}, P = {cell.P}", ours, {type(model).__name__: theirs}))
     X, y = boosting.vote(60, m, (2, 3))
     words, indicators = np.char.add("w", X.astype(str)).astype(object), OneHotEncoder().fit_transform(X).toarray()
-    trees = AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=30)
-    gradient = GradientBoostingClassifier(max_depth=2, n_estimators=30)
+    trees = AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=stages)
+    gradient = GradientBoostingClassifier(max_depth=2, n_estimators=stages)
     theirs = {type(one).__name__: Side(partial(one.fit, indicators, y)) for one in (trees, gradient)}
-    ours = Side(partial(SparsePerceptron(k=2, stages=30).fit, words, y))
-    return [*rows, Row(f"SparsePerceptron, 30 stages, k = 2, {m:,} x 60 words", ours, theirs)]
+    ours = Side(partial(SparsePerceptron(k=2, stages=stages).fit, words, y))
+    return [*rows, Row(f"SparsePerceptron, {stages} stages, k = 2, {m:,} x 60 words", ours, theirs)]
 
 
 def minimised(problem: Problem) -> np.ndarray:
@@ -204,14 +206,19 @@ def compared(row: Row, repeats: int) -> list[list[object]]:
     there = {
         name: side for name, side in row.theirs.items() if name not in programs.PEERS or programs.PEERS[name].found
     }
-    calls = {"ours": row.ours.call} | {name: side.call for name, side in there.items()}
+    numbers: dict[str, object] = {}
+
+    def keep(name: str, side: Side) -> None:
+        numbers[name] = side.call()
+
+    calls = {name: partial(keep, name, side) for name, side in {"ours": row.ours, **there}.items()}
     took, lines = timing.measure(calls, repeats, timing.cpu_seconds), []
-    ours, numbers = took["ours"].seconds / row.ours.count, row.ours.call()
+    ours = took["ours"].seconds / row.ours.count
     for name in row.theirs:
         lines.append([row.work, name, "not installed", 1e3 * ours, "", "", took["ours"].compile])
         if side := there.get(name):
-            theirs = took[name].seconds / side.count
-            lines[-1][2:-1] = [1e3 * theirs, 1e3 * ours, theirs / ours, difference(numbers, side.call(), row.picked)]
+            theirs, differ = took[name].seconds / side.count, difference(numbers["ours"], numbers[name], row.picked)
+            lines[-1][2:-1] = [1e3 * theirs, 1e3 * ours, theirs / ours, differ]
     return lines
 
 

@@ -103,7 +103,7 @@ def main() -> None:
     print(timing.machine())
     explorer = started()
     try:
-        rows = asyncio.run(rounds(explorer, *((4, 1, 0.0) if tiny else (50, 4, LEFT))))
+        rows = asyncio.run(rounds(explorer, *((2, 1, 0.0) if tiny else (50, 4, LEFT))))
     finally:
         explorer.process.terminate()
         explorer.process.wait(60)
@@ -116,7 +116,7 @@ def main() -> None:
         "MB, 20 s after they left",
         "no token, ms",
     ]
-    timing.table(f"{4 if tiny else 'Fifty'} simultaneous visitors of the explorer", header, rows)
+    timing.table(f"{'Two' if tiny else 'Fifty'} simultaneous visitors of the explorer", header, rows)
 
 
 if __name__ == "__main__":

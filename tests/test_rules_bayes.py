@@ -37,11 +37,13 @@ def late(assumed_flip):
     return np.sqrt(2 / np.pi) / information
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_the_error_takes_its_known_values():
     np.testing.assert_allclose(errors(t=[1, 5, 20]), [0.265338610, 0.118557846, 0.039272267], atol=5e-10)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(("assumed_flip", "constant"), [(0.0, 0.8834000872), (0.1, 1.8336355993)])
 def test_the_error_falls_as_the_inverse_time(assumed_flip, constant):
@@ -53,6 +55,7 @@ def test_the_error_falls_as_the_inverse_time(assumed_flip, constant):
     assert abs(deviation[0] / deviation[1] - 10) < 0.2
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 def test_the_length_of_a_posterior_mean_is_its_overlap(flip):

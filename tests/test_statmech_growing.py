@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import xarray as xr
 from conftest import assert_same_bits, in_child
-from small import MOST
 
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
@@ -40,14 +39,6 @@ def held(path, shard=(1, 1)):
     with claimed(path, shard) as claim:
         claim.open(find=lambda: True, create=lambda: True, wait=print)
         yield
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", MOST)
-def test_a_sweep_in_chunks_has_the_bits_of_one_in_memory(scenario, path):
-    outcome = run_into(path, scenario)
-    assert outcome.missing == outcome.failed == 0
-    assert_same_bits(path, scenario)
 
 
 def test_chunks_cover_the_grid_once():

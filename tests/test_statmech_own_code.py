@@ -22,6 +22,8 @@ from statmech.runtime import own_code
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 from statmech.scenarios.used_classes import REGISTRIES
 
+pytestmark = pytest.mark.quick
+
 RULE = """
 from dataclasses import dataclass
 from statmech.rules import RULES, Rule, step

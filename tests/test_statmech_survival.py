@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import FEW_OPTIMISATIONS, in_child, limit_files, statmech
+from conftest import FEW_OPTIMISATIONS, assert_same_bits, in_child, limit_files, statmech
 from small import EVERY, SMALL
 
 import simulate
@@ -54,8 +54,10 @@ def test_the_order_of_runs_chunks_and_workers_do_not_change_the_bits(scenario, t
     for number, (seconds, workers) in enumerate([(1e-9, 1), (1e-3, 3)]):
         monkeypatch.setattr("statmech.results.chunks.SECONDS", seconds)
         path = tmp_path / f"{number}.zarr"
-        run_into(path, backwards(scenario) if number == 1 else scenario, workers=workers)
+        outcome = run_into(path, backwards(scenario) if number == 1 else scenario, workers=workers)
+        assert outcome.missing == outcome.failed == 0
         assert digest(store.load(path)) == expected
+    assert_same_bits(tmp_path / "0.zarr", scenario)
 
 
 def test_a_changed_number_changes_the_digest():
