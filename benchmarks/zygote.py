@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 IMPORTED = (
+    "jax",
     "simulate.execution.to_store",
     "simulate.scenarios.stored_examples",
     "simulate.learners.hebb",
@@ -78,6 +79,7 @@ def events(store: Path) -> list[dict[str, Any]]:
 def serve() -> None:
     for name in IMPORTED:
         import_module(name)
+    import_module("xarray").Dataset({"x": ("x", [0.0])})  # the first one imports dask where it is installed
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:
