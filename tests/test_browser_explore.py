@@ -531,11 +531,11 @@ def test_the_page_is_reloaded_and_opened_by_its_token_alone(browser, address):
     assert page.goto(bare).status == 403
     assert "printed" in page.inner_text("body")
     for _ in range(2):
-        page.goto(address)
+        page.goto(address + UNSIMULATED)
         page.wait_for_selector("canvas")
     page.reload()
     page.wait_for_selector("canvas")
-    page.goto(bare)  # the browser sends its cookie
+    page.goto(bare + "?" + UNSIMULATED)  # the browser sends its cookie
     page.wait_for_selector("canvas")
     assert page.evaluate("document.cookie") == ""  # which scripts cannot read
     context.close()
