@@ -594,7 +594,7 @@ def test_the_gain_of_an_ensemble_is_drawn_to_its_limit():
 
 @pytest.mark.slow
 def test_the_lines_of_fluctuations_are_smooth_between_whole_steps_too(monkeypatch):
-    solution = theory.solve(load("fluctuations", ["rule=hebb", "N=20,100", "t=1,10"]))
+    solution = theory.solve(load("fluctuations", ["rule=[hebb]", "N=20,100", "t=1,10"]))
 
     def bend():
         """The largest second difference of a line of the bias, over its range."""
