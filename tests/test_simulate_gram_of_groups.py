@@ -100,19 +100,12 @@ def smallest(cell, seeds, rng):
 
 
 @pytest.mark.slow
-def test_the_engine_has_the_law_of_weight_vectors():
-    """The perceptron, with few directions in a group: coordinates beyond them are 0."""
-    cell = cell_of(rule="perceptron", K=3)
-    assert smallest(cell, 1000, np.random.default_rng(1)) > LEVEL
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("K", [1, 3])
-@pytest.mark.parametrize("rule", ["hebb", "perceptron", "adatron", "adatron_textbook"])
+@pytest.mark.parametrize(("rule", "K"), [("hebb", 1), ("perceptron", 3), ("adatron", 3), ("adatron_textbook", 1)])
 def test_every_rule_has_the_law_of_weight_vectors(rule, K):
+    """Also of three students, with few directions in a group: coordinates beyond them are 0."""
     for teacher in ("random", [0.5, 0.5, 0.0]):
         cell = cell_of(teacher, rule=rule, K=K)
-        assert smallest(cell, 3000, np.random.default_rng(2)) > LEVEL / 16
+        assert smallest(cell, 3000, np.random.default_rng(2)) > LEVEL / 8
 
 
 @pytest.mark.slow
@@ -162,5 +155,5 @@ def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
 @pytest.mark.slow
 def test_a_scenario_of_groups_agrees_with_theory():
     inputs = {"spectrum": [0.2, 1.8], "teacher": [0.9, 0.1]}
-    scenario = Scenario(rule="perceptron", K=3, N=20_000, t=[1, 5], seeds=32, flip=0.1, inputs=inputs)
+    scenario = Scenario(rule="perceptron", K=3, N=4000, t=[1, 5], seeds=32, flip=0.1, inputs=inputs)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []

@@ -118,6 +118,7 @@ def small(**given):
     return Network(**{"network": "erf", "M": 2, "K": 2, "N": 20, "eta": 1.0, "t": [0, 1], "seeds": 3} | given)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_given_products_are_exact_at_the_start_in_both_engines():
     for engine in ("gram", "vectors"):
@@ -159,6 +160,7 @@ def test_a_step_that_does_not_happen_changes_nothing():
     np.testing.assert_allclose(again.Q[:, 0], again.Q[:, 1], rtol=1e-14)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_exchanged_units_of_the_teacher_give_the_same_students():
     """Teacher units at right angles whose numbers are exchanged: the same errors, and exchanged columns of R."""
@@ -171,6 +173,7 @@ def test_exchanged_units_of_the_teacher_give_the_same_students():
     assert ks_2samp(one.R[:, 1, 0, 0], other.R[:, 1, 0, 0]).pvalue < LEVEL
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["gram", "vectors"])
 def test_the_smallest_system_has_as_many_dimensions_as_units(engine):
@@ -178,6 +181,7 @@ def test_the_smallest_system_has_as_many_dimensions_as_units(engine):
     assert all(np.isfinite(sim[name]).all() for name in ("R", "Q", "v", "eps_g", "specialisation"))
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_single_precision_has_the_numbers_of_double_to_its_digits():
     given = {"N": 1000, "t": [0, 1], "seeds": 8, "eta_v": 0.3, "start": {"Q": 0.25, "R": [[0.1, 0], [0, 0.1]]}}
@@ -212,6 +216,7 @@ def test_a_network_that_diverges_is_reported():
         simulate.run(small(network="linear", eta=30.0, t=[1000]))
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_rates_that_single_precision_does_not_resolve_are_refused():
     with pytest.raises(ScenarioError, match="float32 does not resolve decay"):

@@ -198,7 +198,7 @@ def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
 @pytest.mark.parametrize("name", ["erf", "relu"])
 def test_runs_of_many_directions_agree_with_theory(name):
     inputs = {"spectrum": [0.3, 1, 2.4], "shares": [0.4, 0.35, 0.25], "teacher": [0.6, 0.3, 0.1]}
-    scenario = Network(network=name, N=20_000, t=[1, 5], seeds=32, inputs=inputs, **ALL)
+    scenario = Network(network=name, N=4000, t=[1, 5], seeds=32, inputs=inputs, **ALL)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
