@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from conftest import assert_same_bits
 
+import simulate
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
 from statmech import StoredExamples, StoreError
@@ -76,14 +77,16 @@ def test_a_shard_of_a_sweep_and_one_of_its_extension_never_write_into_each_other
     """In separate processes, until they have met three times; the numbers are always those of the larger sweep."""
     one, other = writers
     second, refused, rng = (GROWN if first is OLD else OLD), [], random.Random(1)
+    grown = StoredExamples(**GROWN)
+    simulated = simulate.run(grown)
     for turn in range(100):  # how often they meet depends on the machine
         path = tmp_path / f"{turn}" / "simulation.zarr"
         one.begin(path, first, [1, 2])
         time.sleep(0.15 * rng.random())
         other.begin(path, second, [2, 2])
         refused += [answer for answer in (one.ended(), other.ended()) if answer != "done"]
-        run_into(path, StoredExamples(**GROWN))
-        assert_same_bits(path, StoredExamples(**GROWN))
+        run_into(path, grown)
+        assert_same_bits(path, grown, simulated)
         if turn >= 10 and len(refused) >= 3:
             break
     assert all("is being written by process" in answer or "holds the result of another" in answer for answer in refused)
