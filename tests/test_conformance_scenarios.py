@@ -11,7 +11,7 @@ import os
 import signal
 
 import pytest
-from conftest import assert_same_bits, in_child
+from conftest import assert_same_bits, few_optimisations, in_child
 from small import EVERY, MOST, SMALL
 
 import simulate
@@ -81,9 +81,11 @@ def killed(path, config):
         if event["event"] == "written":
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run_into(path, scenario_from(config), tell=tell)
+    with few_optimisations():
+        run_into(path, scenario_from(config), tell=tell)
 
 
+@pytest.mark.quick  # `test_statmech_survival` compares bits of chunks with the full compiler
 @most_kinds
 def test_a_sweep_that_grows_is_killed_and_ends_in_shards_has_the_bits_of_one_run(scenario, path):
     assert smaller(scenario).config() != scenario.config()
