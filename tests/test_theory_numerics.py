@@ -286,7 +286,7 @@ def first_of(count):
 def test_combinations_and_times_that_fill_up_a_program_do_not_change_a_bit(monkeypatch):
     three = first_of(3)
     assert first_of(8) == three
-    monkeypatch.setattr(trajectories, "padded", lambda t: np.pad(t, (0, 30), constant_values=np.inf))
+    monkeypatch.setattr(trajectories, "padded", lambda t, values: np.pad(t, (0, 30), constant_values=np.inf))
     assert first_of(3) == three
 
 
