@@ -57,11 +57,9 @@ def in_pieces(
     times : array (T,)
         Recorded times, increasing.
     """
-    found, completed, rows, every = [], np.ones(start.shape[1], bool), start, [*pieces(starts, times)]
-    longest = max(len(piece.times) for piece in every)  # one program serves all pieces
-    for piece in every:
-        filled = np.pad(piece.times, (0, longest - len(piece.times)), constant_values=np.inf)
-        values, done = map(np.asarray, solve(piece.begin, rows, padded(filled, rows.size)))
+    found, completed, rows = [], np.ones(start.shape[1], bool), start
+    for piece in pieces(starts, times):
+        values, done = map(np.asarray, solve(piece.begin, rows, padded(piece.times, rows.size)))
         found.append(values[: piece.recorded])
         completed, rows = completed & done, values[len(piece.times) - 1]
     return np.concatenate(found), completed
