@@ -357,21 +357,25 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
     ...     [file.name for file in save(Figure(), Path(folder) / "empty")]
     ['empty.png', 'empty.svg', 'empty.pdf']
     """
-    with mpl.rc_context({**settings_of(figure), "figure.constrained_layout.use": False}), _laid_out(figure):
+    with _laid_out(figure):
         return files.write_beside(stem, {suffix: _content(figure, suffix) for suffix in formats})
 
 
 @contextmanager
-def _laid_out(figure: Figure) -> Iterator[None]:
-    """Lay a figure out once for all its files: a second layout, which begins from the first, moves its panels."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
-    figure.set_layout_engine(None)  # "none" is an engine, too, before which each file would be drawn twice
-    try:
-        yield
-    finally:
-        figure.set_layout_engine(engine)
+def _laid_out(figure: Figure, settings: dict[str, Any] | None = None) -> Iterator[None]:
+    """Lay a figure out once for all its files, in its settings and others that are given.
+
+    A second layout, which begins from the first, would move its panels.
+    """
+    with mpl.rc_context({**settings_of(figure), "figure.constrained_layout.use": False, **(settings or {})}):
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            engine.execute(figure)
+        figure.set_layout_engine(None)  # "none" is an engine, too, before which each file would be drawn twice
+        try:
+            yield
+        finally:
+            figure.set_layout_engine(engine)
 
 
 def _content(figure: Figure, suffix: str) -> bytes:
@@ -385,7 +389,7 @@ def _content(figure: Figure, suffix: str) -> bytes:
 def element(figure: Figure) -> str:
     """Return a figure as an SVG element of a page, its text as outlines, which need no fonts."""
     file = io.StringIO()
-    with mpl.rc_context({**settings_of(figure), "svg.fonttype": "path"}):
+    with _laid_out(figure, {"svg.fonttype": "path"}):
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = file.getvalue()
     return text[text.index("<svg") :]
