@@ -1,12 +1,11 @@
-"""Every registered kind of scenario survives what a sweep goes through: growth, shards, a kill, a table, a report.
+"""Every registered kind of scenario survives what a sweep goes through: growth, shards, and a kill.
 
-Stores in chunks, shuffled axes, fingerprints, figures and charts of every kind: test_statmech_growing, _survival,
-_verify, test_figures.
+Stores in chunks, shuffled axes, fingerprints, pictures and reports of every kind: test_statmech_growing, _survival,
+_verify, test_conformance_pictures.
 """
 
 from __future__ import annotations
 
-import html
 import os
 import signal
 
@@ -14,14 +13,10 @@ import pytest
 from conftest import assert_same_bits, few_optimisations, in_child
 from small import EVERY, MOST, SMALL
 
-import simulate
-import theory
-from figures import series
 from figures.explorer import settings
-from figures.report.html import report, worded
 from simulate.execution.to_store import run_into
-from statmech import Results, ScenarioError
-from statmech.results import chunks, store
+from statmech import ScenarioError
+from statmech.results import chunks
 from statmech.results.fingerprints import FINGERPRINT
 from statmech.results.status import read
 from statmech.results.store import STATE
@@ -98,25 +93,6 @@ def test_a_sweep_that_grows_is_killed_and_ends_in_shards_has_the_bits_of_one_run
         outcome = run_into(path, scenario, shard=(k, 3))
     assert outcome.missing == outcome.failed == 0
     assert_same_bits(path, scenario)
-
-
-@pytest.mark.quick
-@pytest.mark.slow
-@every_kind
-def test_results_show_themselves_and_are_reported(scenario, tmp_path):
-    solution = None if scenario.unsolved else theory.solve(scenario)
-    results = Results(scenario, simulate.run(scenario), solution, folder=tmp_path)
-    shown = results._repr_html_()
-    assert "<table" in shown or "not judged" in shown
-    assert "<img" in shown
-    store.save(results.simulation, tmp_path / "simulation.zarr")
-    if solution is not None:
-        store.save(solution, tmp_path / "theory.zarr")
-    page = html.unescape(report(tmp_path).read_text())
-    charted = [variable for variable in series.with_values(results).values() if variable.role != "diagnostic"]
-    assert charted
-    for variable in charted:
-        assert worded(variable.long_name) in page
 
 
 def refusal_of(scenario, key, given):

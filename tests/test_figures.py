@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -34,7 +33,6 @@ from statmech import (
 )
 from statmech.config import shipped
 from statmech.scenarios.composition import Composition
-from statmech.scenarios.registry import kinds
 
 pytestmark = pytest.mark.quick  # of claims about what is drawn, and about equations
 
@@ -290,73 +288,6 @@ def test_a_single_recorded_time_is_drawn_against_the_longest_numeric_axis():
 def computed(scenario):
     """Results of a small scenario."""
     return Results(scenario, simulate.run(scenario), None if scenario.unsolved else theory.solve(scenario))
-
-
-@cache
-def small(choice):
-    """Results of the small sweep of a kind, computed once."""
-    return computed(SMALL[choice])
-
-
-def lines(figure):
-    """All values in a figure."""
-    shown = [np.asarray(line.get_xydata(), float).ravel() for ax in figure.axes for line in ax.lines]
-    return np.concatenate([*shown, [np.nan]])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("choice", kinds())
-def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
-    results = small(choice)
-    variables, figure = series.of_interest(results), figures.draw(figures.overlay_of(choice), results)
-    assert len(figure.axes) % len(variables) == 0  # a panel for each, or one for each of several names
-    assert inspection.faults(figure) == []
-    drawn = lines(figure)
-    for variable in variables:
-        mean, _ = series.mean_and_error(results.simulation[variable])
-        finite = mean.values[np.isfinite(mean.values)]
-        assert all(np.isclose(drawn, value, rtol=1e-12).any() for value in finite), variable
-    simulated = figures.draw("overlay", results.simulation, None)
-    assert np.isfinite(lines(simulated)).any()
-    if results.theory is not None:
-        solved = lines(figures.draw("overlay", None, results.theory))
-        line = results.theory[next(iter(variables))]
-        line = line.mean("student") if "student" in line.dims else line
-        sampled = 1e-2 if f"{line.name}_error" in results.theory else 1e-8  # lines have fewer samples
-        assert all(np.isclose(solved, value, rtol=1e-12, atol=sampled).any() for value in line.values.flat)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("choice", kinds())
-def test_every_kind_of_scenario_has_a_chart_per_variable(choice):
-    pytest.importorskip("bokeh")
-    from figures.report import charts
-
-    results = small(choice)
-    shown = charts.charts(results)
-    titles = {chart.name for one in shown.sets for chart in one.charts}
-    constant = [said.partition(", which is ")[0] for said in shown.left_out if said.endswith(" throughout")]
-    judged = [it for it in series.with_values(results).values() if it.role != "diagnostic"]
-    named = {labels.plain(it.symbol): it.long_name for it in judged}
-    stated = titles | {symbol for symbol, meaning in named.items() if f"{symbol} ({meaning})" in constant}
-    assert stated <= {*named}
-    names = {labels.plain(it.symbol): name for name, it in series.with_values(results).items()}
-    for symbol in {*named} - stated:  # as the vote and the mean of one student
-        assert any(have_equal_means(results, names[symbol], names[other]) for other in titles)
-    label = labels.mathtext_label(results.scenario)
-    colours = [series.labels(results.either, axis, label) for axis in charts._layout(results)[0].colours]
-    expected = [labels.plain(text) for texts in colours for text in texts]
-    assert [label for label, _, _ in shown.legend][: len(expected)] == expected
-
-
-def have_equal_means(results, one, other):
-    """Whether two variables have equal means over seeds at the first place of each axis, for the first student."""
-    at = (
-        results.simulation.mean("seed")
-        .isel(dict.fromkeys(results.scenario.shape, 0))
-        .isel(student=0, missing_dims="ignore")
-    )
-    return np.allclose(at[one], at[other], rtol=1e-6, equal_nan=True)
 
 
 def test_a_kind_of_scenario_without_published_figures_is_drawn_by_the_overlay():

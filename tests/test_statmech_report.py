@@ -5,83 +5,25 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import Page
 
 import simulate
 import theory
 from figures.report import charts, equations
 from figures.report.html import report
 from simulate.execution.to_store import run_into
-from statmech import RULES, Results, Risk, Scenario, load, load_results
+from statmech import RULES, Results, Risk, Scenario
 from statmech.results import store
-from statmech.results.citations import cited
-from statmech.results.study_tables import tables
 from statmech.runtime.extras import install
 from statmech.scenarios.registry import SCENARIOS
 
 pytestmark = pytest.mark.quick
 
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
-
-TINY = {
-    "rule": ("ensemble", ["rule=hebb,perceptron", "N=30", "t=0,1,2", "seeds=4", "K=1,2"]),
-    "learner": ("minover", ["N=10", "seeds=4", "alpha=1,2", "epochs=5,30"]),
-    "boundary": ("stopping", ["N=30", "seeds=2", "walks=20", "error_rate=0.01,0.1"]),
-    "attention": ("attention", ["N=30", "seeds=2", "t=0.2,0.5", "error_rate=0.05,0.3"]),
-    "booster": ("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"]),
-    "network": ("activations", ["N=30", "seeds=4", "t=0,1,2", "network=erf"]),
-    "loss": ("bayes_gap", ["N=20", "seeds=3", "alpha=1,2", "loss=square,hinge", "flip=0.1"]),
-    "descent": ("early_stopping", ["N=30", "seeds=3", "epochs=1,3,10", "loss=square"]),
-    "clusters": ("clusters", ["N=30", "seeds=3", "alpha=1,2", "lam=0.1", "loss=square"]),
-    "population": ("mnist_curves", ["P=20,40", "seeds=3"]),
-    "prior": ("amp_steps", ["N=30", "seeds=3", "alpha=1,2", "steps=6"]),
-    "classifier": ("votes", ["folds=2", "seeds=2", "classifier=tree,boosting", "stages=3"]),
-}
-LOADING = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}
-
-
-class Page(HTMLParser):
-    """Elements, what they load, and the words of tables and of preformatted text."""
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.rows: list[list[str]] = []
-        self.pres: list[str] = []
-        self.open: list[str] = []
-        self.words = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-        if tag == "pre":
-            self.pres.append("")
-
-    def handle_endtag(self, tag):
-        if tag in self.open:
-            del self.open[len(self.open) - 1 - self.open[::-1].index(tag) :]
-
-    def handle_data(self, data):
-        if "script" in self.open or "style" in self.open:
-            return
-        self.words += data
-        if {"td", "th"} & {*self.open}:
-            self.rows[-1][-1] += data
-        if "pre" in self.open:
-            self.pres[-1] += data
-
-    def loaded(self) -> list[str]:
-        found = [value for _, attrs in self.elements for name, value in attrs.items() if name in LOADING]
-        return [value for value in found if value and not value.startswith(("#", "data:"))]
 
 
 def saved(folder: Path, simulation, solution) -> Path:
@@ -101,36 +43,6 @@ def paged(folder: Path) -> Page:
 
 def cells(table) -> list[list[str]]:
     return [[cell.text for cell in row] for row in table.rows]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("choice", SCENARIOS)
-def test_each_kind_of_scenario_gives_one_file_with_its_results_that_loads_nothing(choice, tmp_path, data_folder):
-    name, overrides = TINY[choice]
-    scenario = load(name, overrides)
-    folder = computed(tmp_path / name, scenario)
-    page = paged(folder)
-    assert {path.name for path in folder.iterdir()} == {"report.html", "simulation.zarr"} | (
-        set() if scenario.on_data else {"theory.zarr"}
-    )
-    assert page.loaded() == []
-    assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base", "img")]
-    results = load_results(folder)
-    for table in tables(results.simulation, results.theory):
-        assert table.rows
-        assert all(row in page.rows for row in cells(table))
-        assert all(note.strip() in page.words for note in table.notes)
-    assert load_text(page.pres, tmp_path).config() == scenario.config()
-    assert set(re.findall(r"^@\w+\{(\w+),", page.words, re.MULTILINE)) == set(cited(scenario))
-    assert results.simulation.attrs["versions"]["numpy"] in page.words
-    assert [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
-
-
-def load_text(texts: list[str], folder: Path):
-    """The scenario of the config among the preformatted texts."""
-    [text] = [text for text in texts if re.match(r"\w+: ", text)]
-    (folder / "again.yaml").write_text(text)
-    return load(folder / "again.yaml")
 
 
 @pytest.mark.slow

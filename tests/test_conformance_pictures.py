@@ -1,0 +1,128 @@
+"""Every registered kind of scenario is drawn by the overlay, and reported with its charts, tables and equations."""
+
+from __future__ import annotations
+
+import html
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+from pages import Page
+from small import SMALL
+
+import figures
+import simulate
+import theory
+from figures import inspection, labels, series
+from figures.report import charts
+from figures.report.html import report, worded
+from statmech import Results, load, load_results
+from statmech.results import store
+from statmech.results.citations import cited
+from statmech.results.study_tables import tables
+
+pytestmark = [pytest.mark.quick, pytest.mark.slow]
+
+every_kind = pytest.mark.parametrize("choice", SMALL)
+
+
+@cache
+def of_kind(choice):
+    """Results of the small sweep of a kind, computed once."""
+    scenario = SMALL[choice]
+    return Results(scenario, simulate.run(scenario), None if scenario.unsolved else theory.solve(scenario))
+
+
+def lines(figure):
+    """All values in a figure."""
+    shown = [np.asarray(line.get_xydata(), float).ravel() for ax in figure.axes for line in ax.lines]
+    return np.concatenate([*shown, [np.nan]])
+
+
+@every_kind
+def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
+    results = of_kind(choice)
+    variables, figure = series.of_interest(results), figures.draw(figures.overlay_of(choice), results)
+    assert len(figure.axes) % len(variables) == 0  # a panel for each, or one for each of several names
+    assert inspection.faults(figure) == []
+    drawn = lines(figure)
+    for variable in variables:
+        mean, _ = series.mean_and_error(results.simulation[variable])
+        finite = mean.values[np.isfinite(mean.values)]
+        assert all(np.isclose(drawn, value, rtol=1e-12).any() for value in finite), variable
+    simulated = figures.draw("overlay", results.simulation, None)
+    assert np.isfinite(lines(simulated)).any()
+    if results.theory is not None:
+        solved = lines(figures.draw("overlay", None, results.theory))
+        line = results.theory[next(iter(variables))]
+        line = line.mean("student") if "student" in line.dims else line
+        sampled = 1e-2 if f"{line.name}_error" in results.theory else 1e-8  # lines have fewer samples
+        assert all(np.isclose(solved, value, rtol=1e-12, atol=sampled).any() for value in line.values.flat)
+
+
+@every_kind
+def test_every_kind_of_scenario_has_a_chart_per_variable(choice):
+    results = of_kind(choice)
+    shown = charts.charts(results)
+    titles = {chart.name for one in shown.sets for chart in one.charts}
+    constant = [said.partition(", which is ")[0] for said in shown.left_out if said.endswith(" throughout")]
+    judged = [it for it in series.with_values(results).values() if it.role != "diagnostic"]
+    named = {labels.plain(it.symbol): it.long_name for it in judged}
+    stated = titles | {symbol for symbol, meaning in named.items() if f"{symbol} ({meaning})" in constant}
+    assert stated <= {*named}
+    names = {labels.plain(it.symbol): name for name, it in series.with_values(results).items()}
+    for symbol in {*named} - stated:  # as the vote and the mean of one student
+        assert any(have_equal_means(results, names[symbol], names[other]) for other in titles)
+    label = labels.mathtext_label(results.scenario)
+    colours = [series.labels(results.either, axis, label) for axis in charts._layout(results)[0].colours]
+    expected = [labels.plain(text) for texts in colours for text in texts]
+    assert [label for label, _, _ in shown.legend][: len(expected)] == expected
+
+
+def have_equal_means(results, one, other):
+    """Whether two variables have equal means over seeds at the first place of each axis, for the first student."""
+    at = (
+        results.simulation.mean("seed")
+        .isel(dict.fromkeys(results.scenario.shape, 0))
+        .isel(student=0, missing_dims="ignore")
+    )
+    return np.allclose(at[one], at[other], rtol=1e-6, equal_nan=True)
+
+
+@every_kind
+def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_path, data_folder):
+    results, scenario = of_kind(choice), SMALL[choice]
+    stored = {"simulation.zarr": results.simulation}
+    if results.theory is not None:
+        stored["theory.zarr"] = results.theory
+    for name, dataset in stored.items():
+        store.save(dataset, tmp_path / name)
+    text = report(tmp_path).read_text()
+    page, plain = Page(text), html.unescape(text)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", *stored}
+    assert page.loaded() == []
+    assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base", "img")]
+    charted = [variable for variable in series.with_values(results).values() if variable.role != "diagnostic"]
+    assert charted
+    assert [variable for variable in charted if worded(variable.long_name) not in plain] == []
+    shown = tables(results)
+    assert "<table" in shown._repr_html_() or "not judged" in shown._repr_html_()
+    for table in shown:
+        assert all(row in page.rows for row in cells(table))
+        assert all(note.strip() in page.words for note in table.notes)
+    assert config_of(page.pres, tmp_path) == scenario.config()
+    assert set(re.findall(r"^@\w+\{(\w+),", page.words, re.MULTILINE)) == set(cited(scenario))
+    assert load_results(tmp_path).simulation.attrs["versions"]["numpy"] in page.words
+    assert [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
+
+
+def cells(table):
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def config_of(texts, folder):
+    """The config among the preformatted texts."""
+    [text] = [text for text in texts if re.match(r"\w+: ", text)]
+    (folder / "again.yaml").write_text(text)
+    return load(folder / "again.yaml").config()
