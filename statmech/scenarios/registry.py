@@ -125,8 +125,9 @@ def _labelled(inputs: Any) -> bool:
         return getattr(inputs, "target", None) is not None
     from statmech.real_table import is_data_set
 
-    path = inputs["rows"]
-    return "target" in inputs or (is_data_set(path) if isinstance(path, str) else "target" in (path or ()))
+    rows = inputs["rows"]
+    keys = {**inputs, **(rows if isinstance(rows, dict) else {"path": rows})}
+    return "target" in keys or (isinstance(keys.get("path"), str) and is_data_set(keys["path"]))
 
 
 def _keys_in(config: Mapping[str, Any]) -> set[str]:
