@@ -362,7 +362,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
 
 
 @contextmanager
-def _laid_out(figure: Figure, settings: dict[str, Any] | None = None) -> Iterator[None]:
+def _laid_out(figure: Figure, settings: dict[Any, Any] | None = None) -> Iterator[None]:
     """Lay a figure out once for all its files, in its settings and others that are given.
 
     A second layout, which begins from the first, would move its panels.

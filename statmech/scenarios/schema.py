@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from statmech.parameters import described, known_parameters
@@ -23,6 +24,7 @@ def schema_of(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
     return {**schema, **needed, "properties": {**own, **parameters, **last, "zip": _zip(kind)}}
 
 
+@cache
 def sections_of(kind: type[ConfigKeys]) -> dict[str, list[str]]:
     """The keys of a config that have keys inside, and these."""
     schema = kind.model_json_schema()
