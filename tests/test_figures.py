@@ -82,7 +82,7 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "forgetting": ["N=40", "seeds=4", "t=0,2,3", "switch=2", "overlap=0,0.5"],
     "replay": ["N=40", "seeds=4", "t=0,2,3", "switch=2", "protocol=[blocked, {replay: 0.5}]"],
     "optimal_rate": ["N=40", "seeds=4", "t=1,2,3"],
-    "optimal_protocol": ["N=40", "seeds=4", "t=0,1,2", "switch=1", "M=1", "K=1", "start=drawn", *BOTH],
+    "optimal_protocol": ["network=linear", "N=40", "seeds=4", "t=0,1,2", "switch=1", "M=1", "K=1", "start=drawn", *BOTH],
     "double_descent": ["N=20", "seeds=3", "alpha=0.3,0.8,1.5,3"],
     "best_lambda": ["N=20", "seeds=3", "alpha=3", "lam=0.1,1,10"],
     "logistic_threshold": ["N=20", "seeds=3", "gain=1,3", "alpha=1.5,3,6"],
