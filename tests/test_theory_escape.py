@@ -24,7 +24,7 @@ def network(**given):
 @pytest.mark.slow
 def test_runs_escape_at_the_predicted_times():
     """Kolmogorov-Smirnov of 192 runs; a shift that is wrong by 0.4 of the spread, or twice the rate, is found."""
-    N = 1000
+    N = 500
     runs = simulate.run(network(N=N, t=np.linspace(0, 120, 121).tolist(), seeds=192, key=5))
     times = escape_times(runs)
     times = np.where(np.isnan(times), np.inf, times)  # few are late

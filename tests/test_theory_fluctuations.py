@@ -175,7 +175,7 @@ def judged(simulation, scenario: Scenario) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("N", [20, 100])
+@pytest.mark.parametrize("N", [20, 50])
 def test_means_lie_within_the_predicted_standard_errors_and_without_discreteness_they_do_not(N, monkeypatch):
     scenario = Scenario(rule="hebb", N=N, t=[0.5, 2, 5], seeds=500 * N, corrections=True)
     simulation = simulate.run(scenario)
