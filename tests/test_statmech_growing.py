@@ -16,6 +16,7 @@ import pytest
 import xarray as xr
 from conftest import assert_same_bits, in_child
 
+import simulate
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
 from statmech import RULES, Rule, Scenario, StoredExamples, StoreError
@@ -90,6 +91,7 @@ def test_shards_together_simulate_everything_and_nothing_twice(path):
 @pytest.mark.parametrize("harm", ["flip", "truncate", "delete"])
 def test_every_damaged_chunk_is_found_and_recomputed(path, harm):
     scenario = Scenario(**SWEEP)
+    simulated = simulate.run(scenario)
     run_into(path, scenario)
     names = [*SweepStore(path).arrays, FINGERPRINT, store.STATE]
     chunks = [file for name in names for file in (path / name / "c").rglob("*") if file.is_file()]
@@ -98,7 +100,7 @@ def test_every_damaged_chunk_is_found_and_recomputed(path, harm):
         events = []
         run_into(path, scenario, tell=events.append)
         assert any(event["event"] == "written" for event in events), file
-        assert_same_bits(path, scenario)
+        assert_same_bits(path, scenario, simulated)
 
 
 def _harm(file, harm):
