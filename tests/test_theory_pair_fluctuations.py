@@ -85,7 +85,7 @@ CHANGING = {"drift": 0.5, "decay": 0.5, "schedule": {"t0": 5}}
 @pytest.mark.parametrize("rule", ["hebb", "perceptron"])
 def test_drift_decay_and_a_schedule_enter_the_fluctuations_of_pairs(rule, monkeypatch):
     start = {"R": 0.3, "q": 0.3}
-    scenario = Scenario(rule=rule, K=3, N=100, t=T, seeds=4000, start=start, corrections=True, **CHANGING)
+    scenario = Scenario(rule=rule, K=3, N=50, t=T, seeds=2000, start=start, corrections=True, **CHANGING)
     runs, solution = simulate.run(scenario), theory.solve(scenario)
     assert largest_bias(runs, solution) < 4
     assert largest_ratio(runs, solution) < 5
@@ -93,7 +93,7 @@ def test_drift_decay_and_a_schedule_enter_the_fluctuations_of_pairs(rule, monkey
     with monkeypatch.context() as planted:
         planted.setattr(pair_fluctuations, "_covariances", lambda *at: covariances(*at[:-1], 0.0))
         assert largest_ratio(runs, theory.solve(scenario)) > 5
-    if rule == "hebb":  # the perceptron's bias gains too little by these to be seen with 4,000 seeds
+    if rule == "hebb":  # the perceptron's bias gains too little by these to be seen with 2,000 seeds
         monkeypatch.setattr(pair_fluctuations, "_second_of_drift", lambda mean, theta, c, drift: 0 * c)
         assert largest_bias(runs, theory.solve(scenario)) > 4
 
