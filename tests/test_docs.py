@@ -203,12 +203,11 @@ def test_words_units_and_initials_are_no_formulas(text, helper):
 THEORY = sorted(path.stem for path in (DOCS / "theory").glob("*.md") if path.stem != "index")
 
 
-@pytest.mark.quick
-@pytest.mark.slow
 @pytest.mark.parametrize("name", THEORY)
-def test_a_page_of_theory_has_a_figure_that_draws(name, helper):
+def test_a_page_of_theory_has_a_figure(name, helper):
+    """Which is drawn where the page is built."""
     assert f"pictures.{name}()" in (DOCS / f"theory/{name}.md").read_text()
-    assert helper("thumbnails").png(getattr(helper("pictures"), name)(), 50).startswith(b"\x89PNG")
+    assert callable(getattr(helper("pictures"), name))
 
 
 def test_the_tables_of_keys_are_of_every_kind_of_scenario():
