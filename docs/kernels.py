@@ -7,6 +7,7 @@ import os
 import signal
 import tempfile
 from importlib.metadata import version
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,15 @@ import jupyter_client
 from jupyter_client.provisioning import local_provisioner
 
 IMPORTED = (  # no program is compiled before the fork, and no figure drawn
+    "dask.array",  # xarray looks for it
     "figures.overlay",
     "ipykernel.kernelapp",
     "jax",
+    "scipy.stats",
     "simulate.execution.to_store",
+    "simulate.scenarios.batches",
+    "simulate.scenarios.cross_validation",
+    "simulate.scenarios.network_tasks",
     "statmech.cli.commands",
     "theory",
     "xarray",
@@ -75,7 +81,6 @@ class ForkedKernel:
 def launch(command: list[str], env: dict[str, str], cwd: str = ".", **_: Any) -> ForkedKernel:
     """Fork a kernel with the options of its command, and wait until it has a session of its own."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*IMPORTED])
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(command[command.index("-f") :], os.path.abspath(cwd), env, sender))
     process.start()
@@ -113,6 +118,9 @@ def use() -> tempfile.TemporaryDirectory[str]:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # pages side by side: their threads wait for each other
         os.environ.setdefault(name, "1")
     os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
+    forkserver.set_forkserver_preload([*IMPORTED])
+    forkserver.ensure_running()
+    forkserver._forkserver.ensure_running = lambda: None  # it is no child of Sphinx's workers, which all use it
     jupyter_client.AsyncKernelManager = PageKernel  # nbclient takes it from there
     local_provisioner.launch_kernel = launch
     return folder
