@@ -42,6 +42,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
     "--disable-quic",
+    "--renderer-process-limit=1",
 ]
 SECONDS = 90_000  # milliseconds: a machine may be busy
 
@@ -140,20 +141,27 @@ def page(context, address):
 
 
 def opened(context, address, width=1300, height=900):
-    """A page that has drawn its charts; at the end, no request went to other machines and there were no complaints."""
-    page = context.new_page()
+    """A page that has drawn its charts; at the end, no request went to other machines and there were no complaints.
+
+    All open in one tab, which keeps the scripts that it has compiled.
+    """
+    page = context.pages[0] if context.pages else context.new_page()
     page.set_viewport_size({"width": width, "height": height})
     page.set_default_timeout(SECONDS)
     requests, complaints = [], []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on(
-        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
-    )
-    page.on("pageerror", lambda problem: complaints.append(str(problem)))
+    heard = {
+        "request": lambda request: requests.append(request.url),
+        "console": lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None,
+        "pageerror": lambda problem: complaints.append(str(problem)),
+    }
+    for event, hear in heard.items():
+        page.on(event, hear)
     page.goto(address)
     page.wait_for_selector("canvas")
     yield page
-    page.close()
+    for event, hear in heard.items():
+        page.remove_listener(event, hear)
+    page.goto("about:blank")
     here = address.partition("?")[0]
     assert not [url for url in requests if not url.startswith((here, "data:", "blob:"))]
     assert not complaints
@@ -257,7 +265,7 @@ def test_errors_against_K_are_those_of_figure_3(context, address):
 
 
 def test_more_than_half_of_the_screen_are_charts_and_nothing_of_them_is_below_it(context, address):
-    for page in opened(context, address + OF_FOUR_SEEDS, height=860):
+    for page in opened(context, address + UNSIMULATED, height=860):
         shown(page, VOTE, lambda it: it["theory"])
         page.wait_for_timeout(1000)
         boxes = [box.bounding_box() for box in page.locator("canvas.bk-layer").all()]
@@ -361,10 +369,6 @@ def test_a_bad_value_shows_a_message_and_leaves_the_curve(page):
 
 def test_the_equations_follow_the_chosen_scenario(page):
     shown(page, VOTE, lambda it: it["theory"])
-    choose(page, "scenario", "stopping")
-    shown(page, "decision error", lambda it: it["theory"])
-    choose(page, "scenario", "online ensemble")
-    shown(page, VOTE, lambda it: it["theory"])
     page.get_by_role("button", name="Open contextbar").click()  # beside the charts
     assert "hebb" in equations(page, 7)
     choose(page, "scenario", "stopping")
@@ -406,7 +410,7 @@ def test_messages_that_are_made_while_others_are_sent_arrive_in_order(context):
     for address in printed([sys.executable, "-c", BUSY, "explore", "--no-browser", "--port", str(free_port())]):
         for page in opened(context, address + UNSIMULATED):
             shown(page, VOTE, lambda it: it["theory"])
-            for scenario, title in (("stored examples", "ε_g"), ("stopping", "decision error")):
+            for scenario, title in (("attentive perceptron", "ε_g"), ("stopping", "decision error")):
                 choose(page, "scenario", scenario)
                 shown(page, title, lambda it: it["theory"] and it["points"] and len(it["labels"]) != 3)
 
@@ -451,20 +455,19 @@ def test_the_results_shown_can_be_downloaded(context, address, tmp_path):
         assert found.sizes["seed"] == 4
 
 
-def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(browser, address):
-    opening = opened(browser.new_context(), address + OF_FOUR_SEEDS, 390, 800)
-    page = next(opening)
-    shown(page, VOTE, lambda it: it["theory"])
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
-    page.wait_for_timeout(1000)
-    box = page.locator("canvas.bk-layer").first.bounding_box()
-    assert box["y"] + box["height"] <= 800  # the page opens on its charts
-    assert brightness(page) > 0.8
-    page.get_by_role("button", name="Toggle theme").click()
-    page.wait_for_timeout(1000)
-    assert brightness(page) < 0.3
-    page.wait_for_function(AXES_ARE, arg=[Look(dark=True).ink, Look(dark=True).rule])  # not those of the page's theme
-    next(opening, None)
+def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(context, address):
+    for page in opened(context, address + UNSIMULATED, 390, 800):
+        shown(page, VOTE, lambda it: it["theory"])
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+        page.wait_for_timeout(1000)
+        box = page.locator("canvas.bk-layer").first.bounding_box()
+        assert box["y"] + box["height"] <= 800  # the page opens on its charts
+        assert brightness(page) > 0.8
+        page.get_by_role("button", name="Toggle theme").click()
+        page.wait_for_timeout(1000)
+        assert brightness(page) < 0.3
+        page.wait_for_function(AXES_ARE, arg=[Look(dark=True).ink, Look(dark=True).rule])  # not the page theme's
+        page.evaluate("localStorage.clear()")  # where the theme is kept for the next page
 
 
 def test_a_stored_result_opens_with_its_axes_as_sliders(context, tmp_path):
@@ -523,27 +526,23 @@ def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_and_a_curriculum_are_
             shown(page, "ε_g", lambda it: it["points"])
 
 
-def test_the_page_is_reloaded_and_opened_by_its_token_alone(browser, address):
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_default_timeout(SECONDS)
+def test_the_page_is_reloaded_and_opened_by_its_token_alone(context, address):
+    context.clear_cookies()
+    page = context.pages[0]
     bare = address.partition("?")[0]
     assert page.goto(bare).status == 403
     assert "printed" in page.inner_text("body")
-    for _ in range(2):
-        page.goto(address + UNSIMULATED)
-        page.wait_for_selector("canvas")
+    page.goto(address + UNSIMULATED)
+    page.wait_for_selector("canvas")
     page.reload()
     page.wait_for_selector("canvas")
     page.goto(bare + "?" + UNSIMULATED)  # the browser sends its cookie
     page.wait_for_selector("canvas")
     assert page.evaluate("document.cookie") == ""  # which scripts cannot read
-    context.close()
 
 
 EVIL = """</textarea></pre><img src=x onerror="window.owned=1"><script>window.owned=1</script>'$$<b>"""
 HOSTILE = f"""
-import sys
 from dataclasses import dataclass
 from statmech import Results, Scenario
 from statmech.parameters import parameter
@@ -565,29 +564,34 @@ if __name__ == "__main__":
     from figures.explorer import page, server
 
     results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
-    make = {{"live": lambda: page.Page(scenario), "stored": lambda: page.Page(stored=results)}}[sys.argv[1]]
-    server.serve(make, None, False)
+    server.serve(lambda: page.Page(stored=results) if page._query()[1:] else page.Page(scenario), None, False)
 """
 
 
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """The address of a page of live results; with any other key in its query, of stored ones."""
+    script = tmp_path_factory.mktemp("hostile") / "hostile.py"
+    script.write_text(HOSTILE)
+    yield from printed([sys.executable, str(script)])
+
+
 @pytest.mark.parametrize("kind", ["live", "stored"])
-def test_names_that_contain_html_are_shown_and_not_executed(context, kind, tmp_path):
-    (tmp_path / "hostile.py").write_text(HOSTILE)
-    for address in printed([sys.executable, str(tmp_path / "hostile.py"), kind]):
-        for page in opened(context, address):
-            shown(page, "ε_g", lambda it: it["theory"] and it["points"] and EVIL in it["labels"])
-            for box in page.locator("canvas").all()[:2]:
-                for part in range(1, 20):  # past the curves, with the pointer
-                    place = box.bounding_box()
-                    page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] * part / 20)
-            if kind == "live":
-                drawer(page)
-                page.get_by_label("other keys").fill("'![x](//evil)<img/src=x onerror=window.owned=1>'")
-                page.keyboard.press("Enter")
-                page.get_by_role("alert").get_by_text('"![x](//evil)<img/src"').wait_for()
-            else:
-                page.get_by_label("rule", exact=True).or_(page.get_by_label("along x", exact=True)).first.click()
-            page.wait_for_timeout(1000)
-            assert page.get_by_text(EVIL[:17], exact=False).count()  # the first line of a label
-            assert page.evaluate("window.owned") is None
-            assert not page.locator("img[src=x]").count()
+def test_names_that_contain_html_are_shown_and_not_executed(context, kind, hostile):
+    for page in opened(context, hostile + "&stored=1" * (kind == "stored")):
+        shown(page, "ε_g", lambda it: it["theory"] and it["points"] and EVIL in it["labels"])
+        for box in page.locator("canvas").all()[:2]:
+            for part in range(1, 20):  # past the curves, with the pointer
+                place = box.bounding_box()
+                page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] * part / 20)
+        if kind == "live":
+            drawer(page)
+            page.get_by_label("other keys").fill("'![x](//evil)<img/src=x onerror=window.owned=1>'")
+            page.keyboard.press("Enter")
+            page.get_by_role("alert").get_by_text('"![x](//evil)<img/src"').wait_for()
+        else:
+            page.get_by_label("rule", exact=True).or_(page.get_by_label("along x", exact=True)).first.click()
+        page.wait_for_timeout(1000)
+        assert page.get_by_text(EVIL[:17], exact=False).count()  # the first line of a label
+        assert page.evaluate("window.owned") is None
+        assert not page.locator("img[src=x]").count()

@@ -32,6 +32,7 @@ USUAL = 5006
 PAGES = 20  # open at once at most; each has its own charts and datasets
 LOADING = 60  # seconds within which a page must connect
 GONE = 10  # seconds after which a disconnected page is discarded: it may reconnect
+LEFT = 1001  # the code with which a browser closes the websocket of a page that was closed or left
 SWEEP = 2  # seconds between checks for pages to discard
 WEEK = 7 * 24 * 3600  # seconds during which a page may reconnect, while its session exists
 BODY = 2**16  # bytes that the body of a request may have; valid requests have none
@@ -94,6 +95,13 @@ class Socket(WSHandler):
         made = getattr(panel_document, "_WRITE_MSGS", {})  # Panel 1.10, for Python 3.12, makes them as it sends them
         return made.get(connection._session.document, {}).pop(connection, [])
 
+    def on_close(self) -> None:
+        """Discard at once a page that was closed or left: its simulation would continue for nobody."""
+        session = self.connection and self.connection._session
+        super().on_close()
+        if session is not None and self.close_code == LEFT:
+            _discard(session)
+
     async def _handle(self, message: Any) -> Any:
         if self.connection is None or self.connection._session is None:
             return None
@@ -136,7 +144,7 @@ class Explorer(BokehTornado):
         self.coming.discard(handler.request)
 
     def client_lost(self, connection: Any) -> None:
-        """Discard a closed page soon; Bokeh itself would wait as long as for one that is still loading."""
+        """Discard a disconnected page soon; Bokeh itself would wait as long as for one that is still loading."""
         session = connection.session
         super().client_lost(connection)
         self.io_loop.call_later(GONE, _discard, session)
