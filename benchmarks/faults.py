@@ -2,7 +2,7 @@
 
     python benchmarks/faults.py                # two to four minutes on two cores
     python benchmarks/faults.py throughput     # 10,000 small parameter combinations: store and memory; two minutes
-    python benchmarks/faults.py --tiny         # at toy size, without the kills and interrupts that tests do
+    python benchmarks/faults.py --tiny         # at toy size, without the faults of commands that tests cause, too
 
 "Lost" are runs (parameter combinations times seeds) that were reported as written and are not done after the fault;
 "wrong" are runs that are done with values that are not, bit for bit, those of an undisturbed sweep, and attempts that
@@ -54,10 +54,11 @@ class Size(NamedTuple):
     combinations: int  # for the throughput
     repeats: int
     slow: int  # seeds of the slow sweep
+    learners: list[str]  # of the others
 
 
-FULL = Size(30, 5, 20, 3, 12.0, 5, 10_000, 5, 40)
-TINY = Size(1, 1, 1, 1, 1.0, 1, 40, 1, 8)
+FULL = Size(30, 5, 20, 3, 12.0, 5, 10_000, 5, 40, RULES)
+TINY = Size(1, 1, 1, 1, 0.5, 1, 40, 1, 8, RULES[:1])
 
 
 class Count:
@@ -301,7 +302,7 @@ def disks(size: Size, scratch: Path, zygote: Zygote) -> None:
     """A limit on the size of files, and a small disk that is full."""
     right = reference(WIDE)
     with Count("a limit on the size of files") as count:
-        for limit in (0, 100, 1000, 3000, 9000)[: None if size is FULL else 2]:
+        for limit in (0, 100, 1000, 3000, 9000)[: None if size is FULL else 1]:
             store = scratch / f"limit{limit}" / "simulation.zarr"
             store.parent.mkdir()
             if limit >= 3000:  # half of the runs are done
@@ -316,11 +317,13 @@ def disks(size: Size, scratch: Path, zygote: Zygote) -> None:
             lost = max(0, reported - done(store))
             again = zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS))
             count.tried(clear and readable and again == 0 and finished(store, right), lost=lost)
+    if size is not FULL:
+        return
     with Count("a full disk (tmpfs, in a separate namespace)") as count:
         if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
             count.fault += ": omitted, mounting is not allowed"
             return
-        for kilobytes in (40, 160)[: None if size is FULL else 1]:
+        for kilobytes in (40, 160):
             count.tried(full(scratch / f"disk{kilobytes}", kilobytes))
 
 
@@ -385,7 +388,7 @@ def damage(size: Size, scratch: Path, rng: random.Random, zygote: Zygote) -> Non
     metadata = sorted(store.rglob("zarr.json"))
     for harm in HARMS:
         with Count(f"zarr.json {harm}") as count:
-            for file in metadata[: None if size is FULL else 2]:
+            for file in metadata[: None if size is FULL else 1]:
                 content = (store / "zarr.json").read_bytes()
                 count.tried(mended(store, file, harm, right, rng))
                 (store / "zarr.json").write_bytes(content)  # which nothing else can restore: a run refuses the store
@@ -612,7 +615,7 @@ def throughput(size: Size, scratch: Path) -> list[list[object]]:
     from statmech.scenarios.registry import scenario_from
 
     rows: list[list[object]] = []
-    for name, given in THROUGHPUT.items():
+    for name, given in list(THROUGHPUT.items())[: None if size is FULL else 1]:
         axis = next(iter(SPANS.keys() & given.keys()))
         config = {**given, axis: {"linspace": [*SPANS[axis], size.combinations // int(given[axis])]}}
         scenario = scenario_from(config)
@@ -655,6 +658,7 @@ def main() -> None:
     tables += ["throughput"] if given.tiny and not given.tables else []
     print(timing.machine())
     SLOW["seeds"] = size.slow
+    SWEEP["learner"] = GROWN["learner"] = size.learners
     rng = random.Random(1)
     with scratch_folder() as scratch:
         if "faults" in tables:
@@ -666,8 +670,8 @@ def main() -> None:
                 writers(size, scratch, zygote)
                 readers(size, scratch, zygote)
             read_only(size, scratch)
-            signals(size, scratch, rng)
             if size is FULL:  # tests kill commands and workers and interrupt them, too
+                signals(size, scratch, rng)
                 command_kills(size, scratch, rng)
                 interrupts(size, scratch)
                 clusters(size, scratch, rng)

@@ -20,6 +20,7 @@ SCRIPTS = (
     "boosting",
     "calibration",
     "descent",
+    "engines",
     "equations",
     "everyday_fits",
     "everyday_live",
@@ -36,7 +37,6 @@ SCRIPTS = (
     "real_tables",
 )
 COMMANDS = (  # which start processes, or are about them
-    "engines.py",
     "everyday.py commands demo programs",
     "faults.py",
     "visitors.py",
