@@ -242,13 +242,19 @@ IMPORTED = (  # by the process that children are forked from: they start in mill
 )
 
 
+def forkserver():
+    """The context of processes that begin with `IMPORTED`."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*IMPORTED])
+    return context
+
+
 def in_child(function, *given):
     """The exit code, and the standard error, of another process that calls a function of a module.
 
     The code is None of one that does not end by itself; it is killed then, for pytest would wait for it.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*IMPORTED])
+    context = forkserver()
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_answer, args=(sender, function, given))
     child.start()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 
 import numpy as np
 import pytest
-from conftest import assert_same_bits
+from conftest import assert_same_bits, forkserver
 
 import simulate
+import statmech.results.chunks
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
 from statmech import StoredExamples, StoreError
@@ -26,40 +24,34 @@ from statmech.results.sweep_store import DONE, MISSING, SweepStore
 pytestmark = pytest.mark.usefixtures("small_chunks")
 OLD = {"learner": ["hebb", "max_stability"], "N": 60, "alpha": [2.0, 2.4, 2.8, 3.2], "seeds": 16}
 GROWN = {**OLD, "alpha": [1.0, *OLD["alpha"]]}
-WRITER = """
-import json, sys
-import statmech.results.chunks
-statmech.results.chunks.SECONDS = 1e-3
-from pathlib import Path
-from simulate.execution.to_store import run_into
-from statmech import StatmechError, StoredExamples
-for line in sys.stdin:
-    path, config, shard = json.loads(line)
-    try:
-        run_into(Path(path), StoredExamples(**config), shard=shard)
-        print("done", flush=True)
-    except StatmechError as problem:
-        print(" ".join(str(problem).split()), flush=True)
-"""
+
+
+def compute(requests):
+    """Compute shards on request, and answer "done" or why not."""
+    statmech.results.chunks.SECONDS = 1e-3
+    while True:
+        path, config, shard = requests.recv()
+        try:
+            run_into(path, StoredExamples(**config), shard=shard)
+            requests.send("done")
+        except StoreError as problem:
+            requests.send(" ".join(str(problem).split()))
 
 
 class Writer:
     """A process that computes shards on request."""
 
     def __init__(self):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", WRITER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "JAX_PLATFORMS": "cpu"},
-        )
+        self.requests, other = forkserver().Pipe()
+        self.process = forkserver().Process(target=compute, args=(other,))
+        self.process.start()
 
-    def begin(self, path, config, shard):
-        print(json.dumps([str(path), config, shard]), file=self.process.stdin, flush=True)
+    def begin(self, *request):
+        self.requests.send(request)
 
     def ended(self):
-        return self.process.stdout.readline().strip()
+        assert self.requests.poll(60)
+        return self.requests.recv()
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +60,7 @@ def writers():
     yield both
     for one in both:
         one.process.kill()
-        one.process.communicate(timeout=30)
+        one.process.join(30)
 
 
 @pytest.mark.slow
@@ -87,7 +79,7 @@ def test_a_shard_of_a_sweep_and_one_of_its_extension_never_write_into_each_other
         refused += [answer for answer in (one.ended(), other.ended()) if answer != "done"]
         run_into(path, grown)
         assert_same_bits(path, grown, simulated)
-        if turn >= 10 and len(refused) >= 3:
+        if len(refused) >= 3:
             break
     assert all("is being written by process" in answer or "holds the result of another" in answer for answer in refused)
     assert len(refused) >= 3  # they did meet
