@@ -288,7 +288,7 @@ def test_rules_and_kernels_of_the_packages_are_determined(module):
 
 
 COUNTED = """
-import functools, sys
+import functools, os, sys
 import simulate, theory
 from statmech import Scenario, load
 from simulate.kernels import gram
@@ -303,28 +303,33 @@ def counted(function):
         return function(*arguments)
     return count
 
-for program in (gram._run, cyclic.run, minover.run, combinations.solve_lanes):
-    program.function = counted(program.function)
-scenario = Scenario(rule="perceptron", K=2, N=50, t=[0.5, 1.0], seeds=2)
-values = [simulate.run(scenario), theory.solve(scenario)]
-for learner in ("minover", "adatron"):
-    values.append(simulate.run(load("minover", [f"learner={learner}", "N=10", "alpha=1", "seeds=2", "epochs=5"])))
-print(*sorted(set(traced)))
-print("scipy.integrate" in sys.modules)
-numbers = [one[name].values for one in values for name in sorted(one.data_vars)]
-print(*(array.tobytes().hex() for array in numbers if array.dtype.kind == "f"))
+def answer():
+    for program in (gram._run, cyclic.run, minover.run, combinations.solve_lanes):
+        program.function = counted(program.function)
+    scenario = Scenario(rule="perceptron", K=2, N=50, t=[0.5, 1.0], seeds=2)
+    values = [simulate.run(scenario), theory.solve(scenario)]
+    for learner in ("minover", "adatron"):
+        values.append(simulate.run(load("minover", [f"learner={learner}", "N=10", "alpha=1", "seeds=2", "epochs=5"])))
+    print(*sorted(set(traced)))
+    print("scipy.integrate" in sys.modules)
+    numbers = [one[name].values for one in values for name in sorted(one.data_vars)]
+    print(*(array.tobytes().hex() for array in numbers if array.dtype.kind == "f"), flush=True)
+
+for os.environ["STATMECH_CACHE"] in sys.argv[1:]:
+    if not os.fork():
+        answer()
+        os._exit(0)
+    assert os.wait()[1] == 0
 """
 MODULES = "simulate.kernels.gram simulate.learners.cyclic simulate.learners.minover theory.online.combinations"
 
 
 @pytest.mark.slow
 def test_a_second_process_traces_nothing_and_gives_the_same_bits(tmp_path):
-    def output(cache):
-        environment = quick_environment() | {"STATMECH_CACHE": str(cache)}
-        command = [sys.executable, "-c", COUNTED]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
-
-    (first, _, numbers), second, (without, *_, bits) = output(tmp_path), output(tmp_path), output("off")
+    """Each begins as a fork of one that has imported everything and compiled nothing."""
+    command = [sys.executable, "-c", COUNTED, str(tmp_path), str(tmp_path), "off"]
+    done = subprocess.run(command, env=quick_environment(), capture_output=True, text=True, check=True)
+    first, _, numbers, *second, without, _, bits = done.stdout.splitlines()
     assert first == without == MODULES
     assert second == ["", "False", numbers]
     assert numbers == bits
