@@ -109,6 +109,7 @@ def test_a_stored_result_is_kept_and_that_of_another_config_never_overwritten_si
 
 
 @pytest.mark.slow
+@pytest.mark.quick
 def test_a_config_of_ones_own_with_the_name_of_a_figure_is_drawn_by_the_overlay(in_scratch, capsys, monkeypatch):
     (in_scratch / "committee.yaml").write_text("network: linear\nM: 1\nK: 1\nN: 20\nt: [1, 2]\nseeds: 2\n")
     assert called(monkeypatch, capsys, "run", "committee.yaml")[0] == 0

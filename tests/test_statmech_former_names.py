@@ -34,7 +34,10 @@ from statmech.scenarios.registry import SCENARIOS, scenario_from
 STORES = Path(__file__).with_name("former_stores.tar.xz")
 ROUNDING = 1e-6  # of learning online, whose inputs are drawn in float32, on other processors
 RENAMED = [choice for choice, kind in SCENARIOS.items() if kind.FORMER]
-pytestmark = pytest.mark.filterwarnings("ignore::statmech.scenarios.former_names.RenamedWarning")
+pytestmark = [
+    pytest.mark.quick,
+    pytest.mark.filterwarnings("ignore::statmech.scenarios.former_names.RenamedWarning"),
+]
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from statmech import Scenario
 from statmech.results import checksums, store
 from statmech.results.sweep_store import SweepStore
 
-pytestmark = pytest.mark.quick
 SWEEP = Scenario(rule="hebb", N=20, t=[1, 2], eta=[0.5, 1.0], seeds=2, figure={"y": "R"})
 COMMANDS = {  # by name, on a folder of results in the current folder
     "status": ["status", "res"],
