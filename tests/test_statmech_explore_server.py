@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import weakref
+from types import SimpleNamespace
 
 import pytest
 
@@ -295,6 +296,22 @@ def test_nothing_of_a_closed_page_is_kept():
     asyncio.run(visit())
     gc.collect()
     assert [page() for page in made] == [None]
+
+
+@pytest.mark.parametrize(("code", "calls"), [(1001, ["lost", "client", "expired"]), (1006, ["lost", "client"])])
+def test_a_page_that_was_left_is_discarded_at_once_and_a_disconnected_one_may_return(code, calls):
+    made = []
+    session = SimpleNamespace(
+        connection_count=0,
+        notify_connection_lost=lambda: made.append("lost"),
+        request_expiration=lambda: made.append("expired"),
+    )
+    handler = server.Socket.__new__(server.Socket)
+    handler.connection = SimpleNamespace(session=session, _session=session)
+    handler.application = SimpleNamespace(client_lost=lambda connection: made.append("client"))
+    handler.close_code, handler.close_reason = code, None
+    handler.on_close()
+    assert made == calls
 
 
 def test_what_a_closed_page_sent_is_ignored_without_a_traceback(caplog):
