@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import pickle
-import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
-from conftest import quick_environment
+from conftest import few_optimisations, in_child
 
 import simulate
 import theory
-from statmech import LEARNERS, RULES, ScenarioError, errors
+from statmech import LEARNERS, RULES, Scenario, ScenarioError, StoredExamples, errors
 from statmech.scenarios.registry import scenario_from
 
 CONFIGS = [
@@ -78,48 +79,41 @@ def test_two_simultaneous_threads_give_the_bits_of_one(config):
     assert [other.identical(one) for other in found] == [True, True]
 
 
-FORK = """
-import multiprocessing, sys, warnings
-import simulate, theory
-from statmech import Scenario, StoredExamples
-from statmech.errors import ForkedError
-
-warnings.simplefilter("ignore")
-scenario = {scenario}
-if {warm}:
-    simulate.run(scenario)
-
-def child(run):
+def child(run, scenario):
     try:
         run(scenario)
-    except ForkedError:
+    except errors.ForkedError:
         sys.exit(7)
 
-codes = []
-for run in ({runs},):
-    process = multiprocessing.get_context("fork").Process(target=child, args=(run,))
-    process.start()
-    process.join(60)
-    codes.append(process.exitcode if process.exitcode is not None else process.kill() or 99)
-print(codes)
-"""
-ONLINE, STORED = (
-    'Scenario(rule="hebb", N=50, t=[1], seeds=2)',
-    'StoredExamples(learner="minover", N=10, alpha=2, seeds=2, epochs=[5])',
-)
+
+def forks(scenario, warm, runs):
+    """Run a scenario, if `warm`, and write the exit codes of forks that call functions of it."""
+    warnings.simplefilter("ignore")
+    codes = []
+    with few_optimisations():
+        if warm:
+            simulate.run(scenario)
+        for run in runs:
+            process = multiprocessing.get_context("fork").Process(target=child, args=(run, scenario))
+            process.start()
+            process.join(50)
+            codes.append(process.exitcode if process.exitcode is not None else process.kill() or 99)
+    print(codes, file=sys.stderr)
+
+
+ONLINE = Scenario(rule="hebb", N=50, t=[1], seeds=2)
+STORED = StoredExamples(learner="minover", N=10, alpha=2, seeds=2, epochs=[5])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "warm", "runs", "codes"),
     [
-        (ONLINE, True, "simulate.run, theory.solve", [7, 7]),
-        (STORED, True, "simulate.run", [7]),
-        (ONLINE, False, "simulate.run", [0]),
+        (ONLINE, True, [simulate.run, theory.solve], [7, 7]),
+        (STORED, True, [simulate.run], [7]),
+        (ONLINE, False, [simulate.run], [0]),
     ],
 )
 def test_a_fork_after_jax_is_an_error_and_not_a_wait(scenario, warm, runs, codes):
     """Without the check, the child waits forever for threads that it does not have."""
-    script, env = FORK.format(scenario=scenario, warm=warm, runs=runs), quick_environment()
-    done = subprocess.run([sys.executable, "-c", script], timeout=120, capture_output=True, text=True, env=env)
-    assert done.stdout == f"{codes}\n", done.stderr
+    assert in_child(forks, scenario, warm, runs) == (0, f"{codes}\n")
