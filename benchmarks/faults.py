@@ -143,7 +143,7 @@ def kills(size: Size, scratch: Path, rng: random.Random, zygote: Zygote) -> None
     for fault, config, seconds, right in (
         ("kill -9, during writes only", SWEEP, TINY_BLOCKS, small),
         ("kill -9, a few blocks", SLOW, LARGE_BLOCKS, reference(SLOW)),
-    ):
+    )[: None if size is FULL else 1]:
         with Count(fault) as count:
             killed(count, zygote, scratch, rng, size.kills, config, seconds, right, None)
     before = scratch / "before" / "simulation.zarr"
