@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.stats import ttest_rel
 
 import simulate
 import theory
+from simulate.estimators import classifiers
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from statmech import ScenarioError, Study, data_sets
 from statmech.classifiers import CLASSIFIERS
@@ -21,10 +23,18 @@ def study(**given):
     return simulate.run(Study(**{"data": "votes", "folds": 4, "seeds": 2, **given}))
 
 
+@cache
+def alone(name):
+    """One classifier; a network is chosen among two sizes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifiers, "HIDDEN", (5, 20))
+        return study(classifier=name, seeds=1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_every_classifier_learns_a_rule_of_one_attribute(name, data_folder):
-    found = study(classifier=name, seeds=1)
+    found = alone(name)
     assert float(found.accuracy.mean()) > 0.5 + 4 * 0.5 / np.sqrt(160)  # beyond chance
     assert float(found.accuracy_training.mean()) >= float(found.accuracy.mean()) - 0.05
 
@@ -43,11 +53,10 @@ def test_labels_without_a_rule_are_predicted_at_chance(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_classifiers_do_not_affect_each_other_and_more_shuffles_change_none(data_folder):
-    alone = study(classifier="tree", seeds=1)
     among = study(classifier=["boosting", "tree"], data=["promoters", "votes"], seeds=2)
     there = among.sel(classifier="tree", data="votes").isel(seed=[0])
-    np.testing.assert_array_equal(alone.accuracy, there.accuracy)
-    np.testing.assert_array_equal(alone.nonzero_weights, there.nonzero_weights)
+    np.testing.assert_array_equal(alone("tree").accuracy, there.accuracy)
+    np.testing.assert_array_equal(alone("tree").nonzero_weights, there.nonzero_weights)
 
 
 @pytest.mark.slow
@@ -81,7 +90,7 @@ def test_fewer_examples_are_drawn_when_asked(data_folder):
 
 @pytest.mark.slow
 def test_weights_counts_those_that_are_not_zero(data_folder):
-    ordinary, second_order, mlp = study(classifier=["ordinary", "second_order", "mlp"], seeds=1).nonzero_weights.values
+    ordinary, second_order, mlp = (alone(name).nonzero_weights.values for name in ("ordinary", "second_order", "mlp"))
     assert np.all(ordinary == 30)
     assert np.all((second_order > 400) & (second_order <= 450))  # a conjunction that no example has keeps the weight 0
     assert np.all(mlp % 31 == 0)
