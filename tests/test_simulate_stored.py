@@ -40,20 +40,21 @@ def extrapolated(sizes, means, errors):
 
 
 @cache
-def at_large_n(learner, alpha, sizes=SIZES, **given):
+def at_large_n(learner, alpha, sizes=SIZES, runs=6000, **given):
     """Mean and standard error of eps_g at each size; fewer data sets where these are larger and vary less."""
     means, errors = [], []
     for N in sizes:
-        eps = only(simulated(learner=learner, N=N, alpha=alpha, seeds=max(12_000 // N, 24), **given)).eps_g
+        eps = only(simulated(learner=learner, N=N, alpha=alpha, seeds=max(runs // N, 24), **given)).eps_g
         means.append(float(eps.mean()))
         errors.append(float(eps.std(ddof=1)) / np.sqrt(eps.count()))
     return extrapolated(sizes, means, errors)
 
 
+MANY = {"runs": 12_000}  # in which an equation with a term 10 % off is found
 LIMITS = [
     ("hebb", {}),
     ("pseudo_inverse", {}),
-    ("max_stability", {}),
+    ("max_stability", MANY),
     ("adatron", {"epochs": 2000, "tolerance": 1e-3, "omega": 1.5, "sizes": (25, 50, 100)}),
     ("minover", {"epochs": 500, "sizes": (25, 50, 100)}),
 ]
@@ -61,7 +62,7 @@ LIMITS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("learner", "given"), LIMITS)
-@pytest.mark.parametrize("alpha", [0.5, 1.5, 2.5])
+@pytest.mark.parametrize("alpha", [0.5, 1.5])
 def test_a_learner_tends_to_its_theory(learner, given, alpha):
     limit, error = at_large_n(learner, alpha, **given)
     expected = theory.learning_curves([alpha]).eps_g.sel(learner=LEARNERS[learner].limit).item()
@@ -71,7 +72,7 @@ def test_a_learner_tends_to_its_theory(learner, given, alpha):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("learner", ["hebb", "pseudo_inverse", "max_stability"])
-@pytest.mark.parametrize("alpha", [0.5, 1.6])
+@pytest.mark.parametrize("alpha", [0.5, 1.5])
 def test_a_learner_tends_to_its_theory_with_noise(learner, alpha):
     limit, error = at_large_n(learner, alpha, flip=0.1)
     expected = theory.learning_curves([alpha], 0.1).eps_g.sel(learner=learner).item()
@@ -83,7 +84,7 @@ def test_a_learner_tends_to_its_theory_with_noise(learner, alpha):
 @pytest.mark.slow
 def test_a_wrong_replica_term_is_detected(monkeypatch):
     """The same comparison must fail for an equation with one term 10 % off."""
-    limit, error = at_large_n("max_stability", 1.5)
+    limit, error = at_large_n("max_stability", 1.5, **MANY)
     right = replica.density
     monkeypatch.setattr(replica, "density", lambda h: 1.1 * right(h))
     wrong = theory.learning_curves([1.5]).eps_g.sel(learner="max_stability").item()
@@ -91,12 +92,12 @@ def test_a_wrong_replica_term_is_detected(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alpha", [0.5, 1.5, 3.0])
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
 def test_gibbs_and_bayes_tend_to_their_theory(alpha):
     """In the limit, the vote of K students of overlaps R = q errs like an ensemble in theory."""
-    sizes, found = (25, 100), {"gibbs": ([], []), "bayes": ([], [])}
+    sizes, found = (20, 80), {"gibbs": ([], []), "bayes": ([], [])}
     for N in sizes:
-        eps = only(simulated(learner=["gibbs", "bayes"], N=N, alpha=alpha, seeds=8100 // N, sweeps=800, votes=51)).eps_g
+        eps = only(simulated(learner=["gibbs", "bayes"], N=N, alpha=alpha, seeds=8100 // N, sweeps=600, votes=51)).eps_g
         for learner, (means, errors) in found.items():
             one = eps.sel(learner=learner)
             means.append(float(one.mean()))
@@ -215,7 +216,7 @@ def test_maximum_stability_is_certified_by_its_own_gap():
 @pytest.mark.slow
 def test_minover_approaches_the_largest_stability_from_below():
     learners = simulated(
-        learner=["minover", "max_stability"], N=20, alpha=[0.5, 2, 5], epochs=[5, 50, 500, 5000], seeds=20
+        learner=["minover", "max_stability"], N=20, alpha=[0.5, 2, 5], epochs=[5, 50, 500], seeds=20
     )
     found, best = learners.sel(learner="minover"), learners.kappa.sel(learner="max_stability")
     assert bool((found.kappa <= best * (1 + 1e-12)).all())
@@ -272,7 +273,7 @@ def test_smaller_data_sets_are_the_beginning_of_larger_ones():
 def test_results_do_not_depend_on_the_other_lanes():
     learners = ["perceptron", "minover", "adatron", "gibbs"]
     alone = simulated(learner=learners, N=20, alpha=2, seeds=2, sweeps=50)
-    swept = simulated(learner=learners, N=20, alpha=[0.5, 1.9, 2, 2.2, 5], seeds=70, sweeps=50)
+    swept = simulated(learner=learners, N=20, alpha=[0.5, 1.9, 2], seeds=70, sweeps=50)
     for name in ("R", "kappa", "updates_made"):
         np.testing.assert_array_equal(alone[name], swept[name].sel(alpha=2).isel(seed=slice(2)))
 
