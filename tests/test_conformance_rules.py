@@ -8,7 +8,7 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from conftest import disagreements, start_of
+from conftest import brief, disagreements, start_of
 
 import simulate
 import theory
@@ -43,9 +43,11 @@ class Cautious(Rule):
 
 IN_BRIEF = "adatron"  # stands for all in `make test`: it has closed forms and a kink, and is linear
 OTHERS = [*(name for name in RULES if name != IN_BRIEF), "cautious"]
+# what does not depend on the rule is claimed for one with closed forms and for the user's, which is integrated
+for_two_rules = pytest.mark.parametrize("rule", brief([IN_BRIEF, "cautious"]), indirect=True)
 
 
-@pytest.fixture(params=[IN_BRIEF, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.fixture(params=brief([IN_BRIEF, *OTHERS]))
 def rule(request, monkeypatch) -> str:
     monkeypatch.setitem(RULES, "cautious", Cautious)
     return request.param
@@ -95,8 +97,10 @@ def test_the_line_forms_of_a_margin_equal_the_quadrature(margin):
 
 @pytest.mark.quick
 @pytest.mark.slow
+@pytest.mark.parametrize("rule", ["bayes", "cautious"], indirect=True)  # closed forms confirm that of all others
 def test_more_quadrature_nodes_change_nothing(rule):
     kind = RULES[rule]()
+    assert not kind.has_closed_form
     with jax.enable_x64(True):
         double = jax.jit(lambda pair, nodes: quadrature_pair(kind, pair, 0.1, nodes=nodes), static_argnums=1)
         single = jax.jit(lambda theta, nodes: quadrature(kind, theta, 1.0, 0.1, nodes=nodes), static_argnums=1)
@@ -112,7 +116,11 @@ def scenario_of(rule: str, **given) -> Scenario:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("rule", "engine"),
+    brief([*((name, "gram") for name in (IN_BRIEF, *OTHERS)), (IN_BRIEF, "vectors"), ("cautious", "vectors")]),
+    indirect=["rule"],
+)
 def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
     size = {} if engine == "gram" else {"N": 400, "seeds": 64, "t": [0.5, 1.5]}
     scenario = scenario_of(rule, engine=engine, start={"R": 0.2, "q": 0.3, "length": 1.2}, **size)
@@ -121,6 +129,7 @@ def test_simulation_agrees_with_theory_within_its_own_errors(rule, engine):
 
 @pytest.mark.quick
 @pytest.mark.slow
+@for_two_rules
 def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
     start = {"R": [0.1, 0.5, 0.3], "length": [0.5, 1.0, 2.0], "q": [[1, 0.3, 0.2], [0.3, 1, 0.6], [0.2, 0.6, 1]]}
     scenario = scenario_of(rule, start=start, gram=True)
@@ -134,6 +143,7 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
 
 @pytest.mark.quick
 @pytest.mark.slow
+@for_two_rules
 def test_a_deliberate_error_is_detected(rule, monkeypatch):
     """Without <f_i f_j> the correlation q of the students, and with it the ensemble, is wrong."""
     monkeypatch.setattr(equations, "pair_average", lambda *args: 0.0 * averages.pair_average(*args))
@@ -149,6 +159,7 @@ def test_a_deliberate_error_is_detected(rule, monkeypatch):
 
 @pytest.mark.quick
 @pytest.mark.slow
+@for_two_rules
 def test_the_finite_size_bias_falls_with_N(rule):
     """At N = 10 the means deviate by more than their errors; at ten times the size at least three times less."""
     off = {}
@@ -159,18 +170,29 @@ def test_the_finite_size_bias_falls_with_N(rule):
     assert off[10] > 3 * off[100]
 
 
+@pytest.mark.quick  # one program gives both
 def test_the_same_key_gives_the_same_bits_and_another_key_others(rule):
-    scenario = scenario_of(rule, N=100, seeds=3)
+    scenario = scenario_of(rule, N=100)
     first, again = simulate.run(scenario), simulate.run(scenario)
     assert first.identical(again)
     other = simulate.run(Scenario(**{**scenario.config(), "key": 1}))
     assert not np.any(first.R.values == other.R.values)
 
 
-@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(  # other rules: tests/test_simulate_lanes.py and tests/test_simulate_engines.py
+    ("rule", "engine"),
+    brief(
+        [
+            *((IN_BRIEF, engine) for engine in ("gram", "vectors")),
+            ("adatron_textbook", "gram"),
+            *(("cautious", engine) for engine in ("gram", "vectors")),
+        ]
+    ),
+    indirect=["rule"],
+)
 def test_extending_a_sweep_changes_no_earlier_number(rule, engine):
-    few = simulate.run(scenario_of(rule, N=50, seeds=3, eta=[0.5], engine=engine))
-    many = simulate.run(scenario_of(rule, N=50, seeds=70, eta=[0.3, 0.5], engine=engine))
+    few = simulate.run(scenario_of(rule, K=2, N=50, seeds=3, eta=[0.5], engine=engine))
+    many = simulate.run(scenario_of(rule, K=2, N=50, seeds=70, eta=[0.3, 0.5], engine=engine))
     np.testing.assert_array_equal(few.R.sel(eta=0.5), many.R.sel(eta=0.5, seed=few.seed))
 
 
@@ -204,6 +226,7 @@ def test_identical_students_stay_identical(rule):
 @pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [gram, vectors])
+@for_two_rules
 def test_one_compilation_serves_all_values_of_a_scenario(rule, engine):
     """Rates, flips, sizes (Gram engine) and times of one shape are numbers, not programs."""
     engine._run.clear_cache()
