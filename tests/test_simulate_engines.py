@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import disagreements, start_of
+from conftest import disagreements, few_optimisations, start_of
 from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
@@ -66,9 +66,9 @@ def step_by_step(rule, teacher, students, inputs, right):
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MANY)])
 def test_the_engines_have_the_same_distribution(rule, K):
-    """Two-sample Kolmogorov-Smirnov tests of R, q, l at the least N and at 50, where fluctuations are large."""
+    """Two-sample Kolmogorov-Smirnov tests of R, q, l at the least N; of one rule and of many students at 50, too."""
     p = []
-    for N in (K + 1, 50):
+    for N in (K + 1, 50) if K > 2 or rule == "bayes" else (K + 1,):
         seeds, start = 1000 if K == 2 else 400, start_of(rule)
         scenario = Scenario(rule=rule, K=K, N=N, t=[1.0, 2.0], seeds=seeds, flip=0.1, key=1, start=start)
         direct = simulate.run(Scenario(**{**scenario.config(), "engine": "vectors"}))
@@ -108,12 +108,12 @@ def numbers(cell, part=slice(None)):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(  # every rule, all K that are cut, all widths
+@pytest.mark.parametrize(  # every rule but that of tests/test_conformance_rules.py, all K that are cut, all widths
     ("rule", "K", "width"),
-    [("perceptron", 1, 16), ("hebb", 1, 32), ("bayes", 2, 16), ("adatron", 3, 8), ("adatron_textbook", 3, 32)],
+    [("perceptron", 1, 16), ("hebb", 2, 32), ("bayes", 2, 16), ("adatron", 3, 8)],
 )
 def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
-    """For every rule: at the least N, with label noise, and from a start."""
+    """At the least N, with label noise, and from a start."""
     assert gram.divisible(K)
     for given in ({"N": K + 1}, {"N": 1000, "flip": 0.1}, {"N": 100, "eta": 0.3, "start": {"R": 0.2}}):
         [cell] = Scenario(rule=rule, K=K, t=[1.0], **{**given, "start": start_of(rule, given.get("start"))}).cells()
@@ -153,7 +153,7 @@ def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seed
 
 @jax.jit
 def chi_variables(degrees):
-    return gram.chi_variable(jax.random.key(0), degrees, (20_000,))
+    return gram.chi_variable(jax.random.key(0), degrees, (*np.shape(degrees)[:-1], 20_000))
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 10, 1000, 10**12])
@@ -170,7 +170,7 @@ def test_chi_variables_have_their_distribution(degrees):
 @pytest.mark.slow
 def test_zero_degrees_of_freedom_give_zero_length():
     with jax.enable_x64(True):
-        np.testing.assert_array_equal(gram.chi_variable(jax.random.key(0), jnp.asarray([0, -3]), (2,)), 0.0)
+        np.testing.assert_array_equal(chi_variables(np.array([[0], [-3]])), 0.0)
 
 
 @pytest.mark.quick
@@ -199,15 +199,19 @@ def test_a_size_beyond_memory_agrees_with_the_equations():
 
 
 @pytest.mark.slow
-def test_late_times_and_great_lengths_keep_their_precision():
+@pytest.mark.parametrize(("rule", "K"), [("adatron", 3), ("hebb", 2)])  # programs of the test of parts
+def test_late_times_and_great_lengths_keep_their_precision(rule, K):
     """AdaTron at t = 3000, where 1 - R is 1e-6, and a Hebbian student of l sqrt(N) > 10^4."""
-    scenario = Scenario(rule=["adatron", "hebb"], K=2, N=100, t=[3000.0], seeds=64)
-    simulation, solution = simulate.run(scenario), theory.solve(scenario)
-    assert simulation.length.sel(rule="hebb").min() * np.sqrt(scenario.N) > 1e4
-    assert simulation.R.sel(rule="adatron").min() < 1  # 1 - R is not rounded away
+    scenario = Scenario(rule=rule, K=K, N=50, t=[3000.0], seeds=64)
+    simulation = simulate.run(scenario)
+    with few_optimisations():
+        solution = theory.solve(scenario)
+    if rule == "hebb":
+        assert simulation.length.min() * np.sqrt(scenario.N) > 1e4
+    assert simulation.R.min() < 1  # 1 - R is not rounded away
     ratio = simulation.eps_g.mean(("seed", "student")) / solution.eps_g.mean("student")
     assert np.all(abs(ratio - 1) < 0.05)  # O(1/N) bias, percent; lost digits would give factors
-    ratio_of_angles = np.sqrt((1 - simulation.q) / (1 - solution.q)).mean(("seed", "student"))
+    ratio_of_angles = np.sqrt((1 - simulation.q) / (1 - solution.q)).mean("seed")
     assert np.all(abs(ratio_of_angles - 1) < 0.05)
 
 
@@ -268,6 +272,7 @@ def test_the_triangular_factor_keeps_inner_products(K, dtype):
     np.testing.assert_allclose(*inner, rtol=0, atol=100 * np.finfo(dtype).eps)
 
 
+@pytest.mark.quick
 @both_engines
 def test_given_initial_overlaps_are_exact(engine):
     start = {"R": [0.5, -0.2], "q": [[1, 0.3], [0.3, 1]], "length": [2.0, 0.5]}
@@ -311,11 +316,9 @@ def test_one_program_serves_many_numbers_of_recorded_times():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("K", [1, 3])
-def test_times_that_are_added_do_not_change_a_bit_of_those_before(K):
+def test_times_that_are_added_do_not_change_a_bit_of_those_before():
     few, more = (
-        simulate.run(Scenario(rule="perceptron", K=K, N=100, t=t, seeds=3)) for t in ([1, 2], [1, 2, *range(3, 34)])
+        simulate.run(Scenario(rule="perceptron", N=100, t=t, seeds=3)) for t in ([1, 2], [1, 2, *range(3, 34)])
     )
-    for name in ("R", "q", "length"):
-        if name in few:
-            np.testing.assert_array_equal(few[name], more[name].sel(t=few.t))
+    for name in ("R", "length"):
+        np.testing.assert_array_equal(few[name], more[name].sel(t=few.t))
