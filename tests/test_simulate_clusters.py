@@ -33,7 +33,7 @@ psutil = pytest.importorskip("psutil", reason="comes with Dask")
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_chunks")]  # Dask alone takes eight seconds to import
 
-SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 3], "N": 50, "t": [0, 1], "seeds": 6}
+SWEEP = {"rule": ["hebb", "perceptron"], "K": [1, 2], "N": 50, "t": [0, 1], "seeds": 6}
 USER_RULES = """
 import os
 from dataclasses import dataclass
@@ -182,14 +182,18 @@ def worker_processes():
 
 @pytest.mark.timeout(120)
 def test_workers_that_are_killed_repeatedly_change_no_bit(path):
+    """First all, with results that nobody has fetched, and then one after the other."""
     scenario = Scenario(rule=["hebb", "perceptron"], eta=[0.5, 1, 2], N=50, t=[0, 100], seeds=128)
     before, kills, rng = {one.pid for one in worker_processes()}, [], random.Random(0)
 
     def kill(event):
         mine = [one for one in worker_processes() if one.pid not in before]
         if event["event"] == "written" and len(kills) < 4 and mine:
-            kills.append(rng.choice(mine))
-            kills[-1].kill()
+            time.sleep(0 if kills else 3.0)  # the next chunks have ended
+            chosen = [rng.choice(mine)] if kills else mine
+            for one in chosen:
+                one.kill()
+            kills.extend(chosen)
 
     outcome = run_on("local:2", path, scenario, tell=kill)
     assert len(kills) == 4
@@ -226,24 +230,6 @@ def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
     assert time.monotonic() - begun < 60
     assert read(path)["done"] > 0
     run_into(path, scenario)
-    assert_same_bits(path, scenario)
-
-
-@pytest.mark.timeout(120)
-def test_results_that_die_with_their_workers_are_computed_again(path):
-    scenario = Scenario(rule=["hebb", "perceptron"], eta=[0.5, 1, 2], N=50, t=[0, 100], seeds=128)
-    before, kills = {one.pid for one in worker_processes()}, []
-
-    def kill_all(event):
-        if event["event"] == "written" and not kills:
-            time.sleep(3.0)  # the next chunks have ended, and nobody has fetched their results
-            kills.extend(one for one in worker_processes() if one.pid not in before)
-            for one in kills:
-                one.kill()
-            time.sleep(0.3)
-
-    assert run_on("local:2", path, scenario, tell=kill_all) == (6 * 128, 0, 0)
-    assert kills
     assert_same_bits(path, scenario)
 
 
