@@ -21,10 +21,9 @@ ETA = np.linspace(0.3, 1.7, 70).tolist()
 SWEEP = {"rule": "hebb", "N": 30, "t": [0, 0.5, 2], "eta": ETA, "seeds": 2}
 CASES = {
     "perceptron": {"rule": "perceptron", "K": 3, "N": 20, "margin": [0, 0.5], "flip": 0.1},
-    "wide": {"rule": "perceptron", "K": 2, "flip": 0.1, "seeds": 8},  # 560 lanes
     "changes": {"rule": "adatron", "K": 2, "N": 200, "drift": 0.1, "decay": [0.1, 0.2]},
     "float32": {"rule": "hebb", "N": 10_000, "dtype": "float32", "t": [0, 0.01]},
-    "start": {"rule": "bayes", "K": 2, "N": 50, "start": {"length": 0.5, "R": 0.1, "q": 0.3}, "seeds": 6},
+    "start, wide": {"rule": "bayes", "K": 2, "flip": 0.1, "start": {"length": 0.5, "R": 0.1, "q": 0.3}, "seeds": 8},
     "network": {"network": "erf", "K": 2, "M": 2, "N": 50, "eta_v": [0, 0.1], "noise": 0.1},
 }
 
@@ -61,6 +60,7 @@ def without_rule(case):
     return {name: value for name, value in SWEEP.items() if name != "rule"} | case
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_keys_of_neighbours_would_change_the_bits(monkeypatch):
     """The control of the test above."""
