@@ -109,11 +109,11 @@ def test_every_rule_has_the_law_of_weight_vectors(rule, K):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", [{"drift": 0.5}, {"drift": 0.5, "decay": 0.5}, {"start": {"R": 0.5, "length": 2.0}}])
+@pytest.mark.parametrize("given", [{"drift": 0.5, "decay": 0.5}, {"start": {"R": 0.5, "length": 2.0}}])
 def test_drift_decay_and_a_start_have_the_law_of_weight_vectors(given):
     for teacher in ("random", [0.5, 0.5, 0.0]):
         cell = cell_of(teacher, rule="perceptron", K=2, **given)
-        assert smallest(cell, 3000, np.random.default_rng(3)) > LEVEL / 6
+        assert smallest(cell, 3000, np.random.default_rng(3)) > LEVEL / 4
 
 
 @pytest.mark.slow
