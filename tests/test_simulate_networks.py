@@ -139,14 +139,17 @@ def test_given_products_are_exact_at_the_start_in_both_engines():
             np.testing.assert_allclose(sim[name][:, 0], np.broadcast_to(START[name], sim[name][:, 0].shape), atol=1e-12)
 
 
+NOISY = {"noise": 0.2, "decay": 0.5}  # both tests of bits take one program
+
+
 @pytest.mark.slow
 def test_more_seeds_values_and_times_change_no_old_number():
     """All runs of as many recorded times take one program of the engine, whatever their numbers of steps."""
     gram._run.clear_cache()
-    assert compilations(lambda: simulate.run(small(t=[0, 1, 2, 7]))) == 1
+    assert compilations(lambda: simulate.run(small(t=[0, 1, 2, 7], **NOISY))) == 1
     sweep = {"eta": [0.3, 1.0], "N": [20, 50], "eta_v": 0.3, "teacher": CORRELATED, "start": START, "seeds": 5}
-    assert compilations(lambda: simulate.run(small(t=[0.5, 1, 4, 9], **sweep))) == 0
-    old, new = simulate.run(small()), simulate.run(small(eta=[0.3, 1.0], seeds=5))
+    assert compilations(lambda: simulate.run(small(t=[0.5, 1, 4, 9], **NOISY, **sweep))) == 0
+    old, new = (simulate.run(small(**NOISY, **given)) for given in ({}, {"eta": [0.3, 1.0], "seeds": 5}))
     for name in ("R", "Q", "v", "eps_g", "specialisation"):
         np.testing.assert_array_equal(old[name], new[name].isel(eta=1, seed=slice(0, 3)))
 
@@ -156,8 +159,8 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole():
     """So that runs of few seeds, which take parts, have the first of the numbers of runs of many."""
     K, M = 2, 2
     assert gram.divisible(K, M)
-    few = simulate.run(small(K=K, M=M, eta_v=0.3, noise=0.2, decay=0.5, seeds=8))
-    many = simulate.run(small(K=K, M=M, eta_v=0.3, noise=0.2, decay=0.5, seeds=64))
+    few = simulate.run(small(K=K, M=M, eta_v=0.3, **NOISY, seeds=8))
+    many = simulate.run(small(K=K, M=M, eta_v=0.3, **NOISY, seeds=64))
     for name in ("R", "Q", "v"):
         np.testing.assert_array_equal(few[name], many[name][:8])
 

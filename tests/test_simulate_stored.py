@@ -215,9 +215,7 @@ def test_maximum_stability_is_certified_by_its_own_gap():
 
 @pytest.mark.slow
 def test_minover_approaches_the_largest_stability_from_below():
-    learners = simulated(
-        learner=["minover", "max_stability"], N=20, alpha=[0.5, 2, 5], epochs=[5, 50, 500], seeds=20
-    )
+    learners = simulated(learner=["minover", "max_stability"], N=20, alpha=[0.5, 2, 5], epochs=[5, 50, 500], seeds=20)
     found, best = learners.sel(learner="minover"), learners.kappa.sel(learner="max_stability")
     assert bool((found.kappa <= best * (1 + 1e-12)).all())
     assert bool((found.kappa >= 0.99 * best).where(found.converged, True).all())
