@@ -94,10 +94,10 @@ def test_rates_are_the_mean_over_all_masks(kind):
         assert np.max(np.abs(third - other)) > 1e-3
 
 
-LIMIT = {"network": "erf", "M": 2, "K": 3, "N": 1000, "noise": 0.2, "seeds": 32, "t": [2, 5], "start": UNITS}
+LIMIT = {"network": "erf", "M": 2, "K": 3, "N": 1000, "noise": 0.2, "seeds": 32, "t": [1, 2], "start": UNITS}
 LIMITS = {
     "one task": LIMIT | {"eta": 1.0, "eta_v": 0.3, "dropout": [0.1, 0.4]},
-    "functions of time": LIMIT | {"eta": 1.0, "dropout": {"at": [0, 4], "is": [0.5, 0.1]}},
+    "functions of time": LIMIT | {"eta": 1.0, "dropout": {"at": [0, 1.5], "is": [0.5, 0.1]}},
     "two tasks": LIMIT | KINDS["tasks"] | {"eta": 3.0, "eta_v": 0.5, "dropout": [0.1, 0.4]},
 }
 

@@ -146,7 +146,6 @@ WITHOUT_ONE = {  # a unit without weights, which remains so, and needs no axis i
 CASES = [
     ("relu", {**FIXED, "teacher": {"w": [1.0, -0.7]}}, [0.5, 0.5, 0.0]),
     ("relu", ALL, "random"),
-    ("erf", FIXED, [0.5, 0.2, 0.3]),
     ("linear", {**FIXED, "eta": 0.4, "noise": 0.5}, "aligned"),
     ("erf", {**FIXED, "M": 1, "noise": 0.3, "teacher": {"output": "sign"}}, "random"),
     ("erf", {"M": 1, "K": 3, "eta": 0.8, "start": WITHOUT_ONE}, [0.5, 0.5, 0.0]),

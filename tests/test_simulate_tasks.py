@@ -168,8 +168,8 @@ def test_noise_of_a_batch_that_is_not_divided_changes_the_distribution(learning,
 
 LATER = {"N": 1000, "seeds": 32, "batch": 5, "decay": 0}
 LIMITS = {
-    "perceptron": PERCEPTRON | LATER | {"rule": "hebb", "t": [4, 8, 10, 16], "switch": 8},
-    "network": NETWORK | LATER | {"t": [4, 10, 12, 20], "switch": 10, "eta": 2},
+    "perceptron": PERCEPTRON | LATER | {"rule": "hebb", "t": [2, 4, 5, 8], "switch": 4},
+    "network": NETWORK | LATER | {"t": [2, 5, 6, 10], "switch": 5, "eta": 2},
 }
 
 
