@@ -80,14 +80,13 @@ CASES = [
 
 def run_of(case, **given):
     name, N, other = CASES[case]
-    return simulate.run(
-        Network(**ALL | {"network": name, "N": N, "t": [32 / N, 96 / N], "seeds": 2048} | other, **given)
-    )
+    config = ALL | {"network": name, "N": N, "t": [32 / N, 96 / N], "seeds": 2048} | other
+    return simulate.run(Network(**config | given))
 
 
 @cache
 def direct_of(case):
-    return run_of(case, key=2, engine="vectors")
+    return run_of(case, key=2, engine="vectors", seeds=1024)
 
 
 def deviations(case):

@@ -271,7 +271,7 @@ def test_smaller_data_sets_are_the_beginning_of_larger_ones():
 def test_results_do_not_depend_on_the_other_lanes():
     learners = ["perceptron", "minover", "adatron", "gibbs"]
     alone = simulated(learner=learners, N=20, alpha=2, seeds=2, sweeps=50)
-    swept = simulated(learner=learners, N=20, alpha=[0.5, 1.9, 2], seeds=70, sweeps=50)
+    swept = simulated(learner=learners, N=20, alpha=[1.9, 2], seeds=70, sweeps=50)
     for name in ("R", "kappa", "updates_made"):
         np.testing.assert_array_equal(alone[name], swept[name].sel(alpha=2).isel(seed=slice(2)))
 
