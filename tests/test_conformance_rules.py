@@ -191,8 +191,8 @@ def test_the_same_key_gives_the_same_bits_and_another_key_others(rule):
     indirect=["rule"],
 )
 def test_extending_a_sweep_changes_no_earlier_number(rule, engine):
-    few = simulate.run(scenario_of(rule, K=2, N=50, seeds=3, eta=[0.5], engine=engine))
-    many = simulate.run(scenario_of(rule, K=2, N=50, seeds=70, eta=[0.3, 0.5], engine=engine))
+    few = simulate.run(scenario_of(rule, N=50, seeds=3, eta=[0.5], engine=engine))
+    many = simulate.run(scenario_of(rule, N=50, seeds=70, eta=[0.3, 0.5], engine=engine))
     np.testing.assert_array_equal(few.R.sel(eta=0.5), many.R.sel(eta=0.5, seed=few.seed))
 
 

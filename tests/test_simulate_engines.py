@@ -110,7 +110,7 @@ def numbers(cell, part=slice(None)):
 @pytest.mark.slow
 @pytest.mark.parametrize(  # every rule but that of tests/test_conformance_rules.py, all K that are cut, all widths
     ("rule", "K", "width"),
-    [("perceptron", 1, 16), ("hebb", 2, 32), ("bayes", 2, 16), ("adatron", 3, 8)],
+    [("perceptron", 1, 8), ("hebb", 2, 32), ("bayes", 2, 16), ("adatron", 3, 32)],
 )
 def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
     """At the least N, with label noise, and from a start."""
