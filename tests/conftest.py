@@ -7,6 +7,7 @@ import contextlib
 import functools
 import gzip
 import io
+import json
 import multiprocessing
 import os
 import sys
@@ -106,12 +107,17 @@ def pytest_runtest_protocol(item):
 def few_optimisations():
     """What `--quick` does, for programs called meanwhile, which no later test calls unless it is marked, too."""
     import jax
+    from jax._src import compiler
 
-    from statmech.runtime import programs
+    plain = compiler.get_compile_options
+    pairs = (flag.removeprefix("--").split("=") for flag in FEW_OPTIMISATIONS)
+    options = {name: json.loads(value) for name, value in pairs}
 
-    compiled = programs._compiled
+    def quick(*given, env_options_overrides=None, **named):
+        return plain(*given, env_options_overrides=options | (env_options_overrides or {}), **named)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(programs, "_compiled", lambda program, options: compiled(program, programs.QUICK))
+        patch.setattr(compiler, "get_compile_options", quick)
         jax.config.update("jax_disable_most_optimizations", True)
         try:
             yield
