@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
 from bokeh.models.annotations.html import HTMLLabelSet
+from bokeh.models.glyph import Glyph
+from bokeh.models.glyphs import MultiLine, Patches, Scatter, Segment
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure as bokeh_figure
 
 from figures import series
@@ -34,6 +37,8 @@ LEVEL = "dotted"  # lines of what a variable is compared with
 FAINT = 0.45  # opacity of curves that are held for comparison
 MARKED = 30  # places of theory beyond which marks would hide the line
 TICKS, FEW_TICKS = 12, 3  # at most, on a linear axis; and about so many on a low one
+LINES: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
+BARS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", "line_color": "color"}
 POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 ENDS = ("x", "y", "text", "color", "offset")
 TICK, NAME, LABEL = 13, 17, 14  # pixels: of numbers, of names of axes, and of labels at the ends of lines
@@ -112,7 +117,7 @@ class Chart:
         self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
         self._dress()
         self.runs = ColumnDataSource({name: [] for name in ("x", "y", "color")})
-        self.figure.multi_line("x", "y", source=self.runs, color="color", line_width=look.size, alpha=RUN)
+        self._draw(self.runs, MultiLine(**LINES, line_width=look.size, line_alpha=RUN))
         self.held = self._group("dotted" if variable.bound else "dashed", FAINT)
         self.curves = self._group("dashed" if variable.bound else "solid")
         line = [("", "@label"), (across, "@x" if names else "$data_x"), (value, "@y" if names else "$data_y")]
@@ -150,30 +155,22 @@ class Chart:
         """Return the glyphs of a group of curves: few, because each costs the browser time at every redraw."""
         theory, points = ColumnDataSource(self._theory((), dash)), ColumnDataSource(self._points(()))
         if self.named:
-            look = {"marker": "dash", "size": 24 * self.size, "line_width": 2, "color": "color", "alpha": alpha}
-            lines = self.figure.scatter("x", "y", source=theory, **look)
+            look: dict[str, Any] = {"marker": "dash", "size": 24 * self.size, "line_width": 2, "line_color": "color"}
+            lines = self._draw(theory, Scatter(**look, line_alpha=alpha))
         else:
-            look = {"line_width": "width", "line_dash": "dash", "color": "color", "alpha": alpha}
-            lines = self.figure.multi_line("x", "y", source=theory, **look)
+            lines = self._draw(theory, MultiLine(**LINES, line_width="width", line_dash="dash", line_alpha=alpha))
         bands = ColumnDataSource(self._bands(()))
         if self.named:
-            self.figure.segment("x", "low", "x", "high", source=bands, line_width=14, color="color", alpha=alpha * BAND)
+            self._draw(bands, Segment(**BARS, line_width=14, line_alpha=alpha * BAND))
         else:
-            self.figure.patches("x", "y", source=bands, color="color", alpha=alpha * BAND, line_width=0)
+            self._draw(bands, Patches(**LINES, fill_color="color", fill_alpha=alpha * BAND, line_width=0))
         dots = ColumnDataSource(self._dots(()))
         if self.whole and not self.named:
-            self.figure.scatter("x", "y", source=dots, marker="circle", size=3, color="color", alpha=alpha)
-        self.figure.segment("x", "low", "x", "high", source=points, line_width=1.2, color="color", alpha=alpha)
-        look = {
-            "marker": "marker",
-            "size": 7 * self.size,
-            "fill_color": self.drawn.paper,
-            "line_color": "color",
-            "line_width": 1.4,
-            "name": "points",
-        }
-        look |= {"line_alpha": alpha, "fill_alpha": alpha}
-        marks = self.figure.scatter("x", "y", source=points, **look)
+            look = {"line_color": "color", "fill_color": "color", "line_alpha": alpha, "fill_alpha": alpha}
+            self._draw(dots, Scatter(size=3, **look))
+        self._draw(points, Segment(**BARS, line_width=1.2, line_alpha=alpha))
+        look = {"marker": "marker", "size": 7 * self.size, "fill_color": self.drawn.paper, "line_color": "color"}
+        marks = self._draw(points, Scatter(**look, line_width=1.4, line_alpha=alpha, fill_alpha=alpha), "points")
         return {
             "dash": dash,
             "theory": theory,
@@ -182,6 +179,11 @@ class Chart:
             "simulation": points,
             "renderers": {"theory": lines, "simulation": marks},
         }
+
+    def _draw(self, source: ColumnDataSource, glyph: Glyph, name: str | None = None) -> GlyphRenderer:
+        """Draw a glyph, without the others for muted and unselected ones that Bokeh's own methods make, too."""
+        drawn: GlyphRenderer = self.figure.add_glyph(source, glyph, name=name)
+        return drawn
 
     def _hover(self, part: str, tooltips: list[tuple[str, str]]) -> None:
         renderers = [group["renderers"][part] for group in (self.held, self.curves)]
