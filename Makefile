@@ -1,5 +1,5 @@
 # make demo   set up and run the main job: simulate, solve, compare and draw the ensemble paper
-# make test   set up and show that it works here: every test that takes little, two minutes on two idle cores
+# make test   set up and show that it works here: every test that takes little, two to three minutes on two idle cores
 # make test-all   lint, types, layers and all tests: what a change must pass
 # make docs   build the site into docs/_build/html: every page and notebook is executed, a warning is an error
 # make test-versions   the quick tests with the oldest and with the newest dependencies
