@@ -54,11 +54,10 @@ class Size(NamedTuple):
     combinations: int  # for the throughput
     repeats: int
     slow: int  # seeds of the slow sweep
-    learners: list[str]  # of the others
 
 
-FULL = Size(30, 5, 20, 3, 12.0, 5, 10_000, 5, 40, RULES)
-TINY = Size(1, 1, 1, 1, 0.5, 1, 40, 1, 8, RULES[:1])
+FULL = Size(30, 5, 20, 3, 12.0, 5, 10_000, 5, 40)
+TINY = Size(1, 1, 1, 1, 0.5, 1, 40, 1, 8)
 
 
 class Count:
@@ -658,7 +657,6 @@ def main() -> None:
     tables += ["throughput"] if given.tiny and not given.tables else []
     print(timing.machine())
     SLOW["seeds"] = size.slow
-    SWEEP["learner"] = GROWN["learner"] = size.learners
     rng = random.Random(1)
     with scratch_folder() as scratch:
         if "faults" in tables:
