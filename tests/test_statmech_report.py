@@ -41,10 +41,6 @@ def paged(folder: Path) -> Page:
     return Page(report(folder).read_text())
 
 
-def cells(table) -> list[list[str]]:
-    return [[cell.text for cell in row] for row in table.rows]
-
-
 @pytest.mark.slow
 def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
     scenario = Scenario(rule=["hebb", "perceptron"], N=400, t=[1, 2], seeds=12)
