@@ -172,14 +172,19 @@ def recorded(scenario, engine):
 @pytest.mark.parametrize(
     ("rule", "K", "engine", "dtype"),
     [
-        ("perceptron", 1, gram, "float64"),
-        ("perceptron", 1, vectors, "float32"),
-        ("hebb", 3, gram, "float32"),
-        ("hebb", 3, vectors, "float64"),
         ("adatron", 3, gram, "float64"),
         ("adatron", 3, vectors, "float32"),
-        ("adatron_textbook", 1, gram, "float32"),
-        ("adatron_textbook", 1, vectors, "float64"),
+        *(
+            pytest.param(*case, marks=pytest.mark.quick)
+            for case in [
+                ("perceptron", 1, gram, "float64"),
+                ("perceptron", 1, vectors, "float32"),
+                ("hebb", 3, gram, "float32"),
+                ("hebb", 3, vectors, "float64"),
+                ("adatron_textbook", 1, gram, "float32"),
+                ("adatron_textbook", 1, vectors, "float64"),
+            ]
+        ),
     ],
 )
 def test_scaling_lengths_and_rates_together_changes_no_bit(rule, K, engine, dtype):

@@ -181,13 +181,14 @@ def test_the_same_key_gives_the_same_bits_and_another_key_others(rule):
 
 @pytest.mark.parametrize(  # other rules: tests/test_simulate_lanes.py and tests/test_simulate_engines.py
     ("rule", "engine"),
-    brief(
-        [
-            *((IN_BRIEF, engine) for engine in ("gram", "vectors")),
-            ("adatron_textbook", "gram"),
-            *(("cautious", engine) for engine in ("gram", "vectors")),
-        ]
-    ),
+    [
+        (IN_BRIEF, "gram"),
+        pytest.param(IN_BRIEF, "vectors", marks=pytest.mark.slow),
+        *(
+            pytest.param(*case, marks=[pytest.mark.slow, pytest.mark.quick])
+            for case in (("adatron_textbook", "gram"), ("cautious", "gram"), ("cautious", "vectors"))
+        ),
+    ],
     indirect=["rule"],
 )
 def test_extending_a_sweep_changes_no_earlier_number(rule, engine):

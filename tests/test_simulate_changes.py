@@ -280,7 +280,7 @@ def numbers(cell, part=slice(None)):
     ("rule", "K", "width", "given"),
     [
         ("adatron", 2, 32, {"N": 3, **LARGE}),
-        ("perceptron", 3, 8, {"N": 100, "decay": 0.5}),
+        pytest.param("perceptron", 3, 8, {"N": 100, "decay": 0.5}, marks=pytest.mark.quick),
     ],
 )
 def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width, given):

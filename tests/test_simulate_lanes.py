@@ -26,6 +26,7 @@ CASES = {
     "start, wide": {"rule": "bayes", "K": 2, "flip": 0.1, "start": {"length": 0.5, "R": 0.1, "q": 0.3}, "seeds": 8},
     "network": {"network": "erf", "K": 2, "M": 2, "N": 50, "eta_v": [0, 0.1], "noise": 0.1},
 }
+AS_USERS_COMPILE = ("float32", "start, wide")  # other sums, and most lanes; networks: test_simulate_networks.py
 
 
 def together(scenario):
@@ -50,7 +51,9 @@ def differing(config, numbers):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [case if case in AS_USERS_COMPILE else pytest.param(case, marks=pytest.mark.quick) for case in CASES]
+)
 def test_combinations_side_by_side_have_the_bits_of_each_alone(case):
     assert not differing(SWEEP | CASES[case] if "rule" in CASES[case] else without_rule(CASES[case]), (0, 1, 33, 69))
 
@@ -73,6 +76,7 @@ def test_schedules_many_students_and_own_rules_stay_alone():
     assert together(Scenario(**SWEEP, K=4)) == 1
 
 
+@pytest.mark.quick  # of the bits above
 @pytest.mark.slow
 def test_a_store_of_combinations_side_by_side_grows_and_keeps_those_beside_a_failure(tmp_path):
     large = Scenario(**SWEEP)

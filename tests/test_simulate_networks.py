@@ -30,6 +30,7 @@ START = {"R": [[0.3, 0.1], [0.0, 0.2]], "Q": [[0.5, 0.1], [0.1, 0.4]], "v": [0.8
 ALL = {"M": 2, "K": 2, "eta": 0.8, "eta_v": 0.6, "noise": 0.3, "decay": 0.4, "teacher": CORRELATED, "start": START}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize(("sign", "dropout"), [(False, None), (True, None), (False, 0.4)])
 def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout):
@@ -141,6 +142,7 @@ def test_given_products_are_exact_at_the_start_in_both_engines():
 NOISY = {"noise": 0.2, "decay": 0.5}  # both tests of bits take one program
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_more_seeds_values_and_times_change_no_old_number():
     """All runs of as many recorded times take one program of the engine, whatever their numbers of steps."""
@@ -164,6 +166,7 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole():
         np.testing.assert_array_equal(few[name], many[name][:8])
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_a_step_that_does_not_happen_changes_nothing():
     """Times that are no multiple of a block record what a run that ends there records."""

@@ -140,6 +140,7 @@ def primal_minover(z, updates):
     return w
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("alpha", [0.5, 2, 7.3])
 def test_minover_in_strengths_equals_minover_in_weights(alpha):
     sim = simulated(learner="minover", N=20, alpha=alpha, updates=[1, 7, 150], seeds=3, strengths=True)
@@ -162,6 +163,7 @@ def primal_perceptron(z, epochs):
     return w, visits
 
 
+@pytest.mark.quick
 def test_the_perceptron_in_strengths_equals_the_perceptron_in_weights():
     sim = simulated(learner="perceptron", N=20, alpha=3, epochs=[2, 300], seeds=3, strengths=True)
     for seed in range(3):
@@ -174,6 +176,7 @@ def test_the_perceptron_in_strengths_equals_the_perceptron_in_weights():
             assert bool(one.converged) == bool(np.all(z @ w > 0))
 
 
+@pytest.mark.quick
 def test_recorded_times_within_an_epoch_change_nothing_later():
     for learner in ("perceptron", "adatron", "minover"):
         found, plain = (
@@ -184,6 +187,7 @@ def test_recorded_times_within_an_epoch_change_nothing_later():
         np.testing.assert_array_equal(found.strengths, plain.strengths)
 
 
+@pytest.mark.quick
 def test_adatron_solves_the_quadratic_program():
     """Strengths agree to 1e-6 with a general solver of the dual: max sum x - x G x / 2, x >= 0."""
     sim = simulated(
@@ -276,6 +280,7 @@ def test_results_do_not_depend_on_the_other_lanes():
         np.testing.assert_array_equal(alone[name], swept[name].sel(alpha=2).isel(seed=slice(2)))
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_field_patience_stops_at_update_p_plus_1_or_hardly_ever():
     """The appendix's stopping rule: the smallest field before each update compared with the best so far, P times."""
@@ -343,6 +348,7 @@ def test_flipping_only_positive_labels_is_flipping_all_with_half_the_probability
     assert one_sided - all_labels > 4 * error  # the control: all labels with the same probability
 
 
+@pytest.mark.quick
 def test_stability_patience_stops_when_kappa_has_not_grown_for_p_updates():
     sim = only(simulated(learner="minover", N=20, alpha=2, epochs=100, stop="stability-patience", seeds=10))
     assert np.all(sim.stopped_by == STOPPED_BY.index("stability-patience"))
