@@ -364,6 +364,7 @@ def test_bounds_of_boosting_are_nan_or_trivial_rather_than_overflow():
         assert np.isnan(found.eps_g) or found.eps_g == 1
 
 
+@pytest.mark.quick
 def test_the_target_fraction_of_the_largest_stability_is_a_key_of_minover():
     """It was once called `gap`, like a variable of the dataset, and every run with it failed."""
     run = simulate.run(StoredExamples(learner="minover", N=10, alpha=1, within=[0.5, 1e-9], seeds=2, epochs=[50]))

@@ -79,6 +79,7 @@ def largest_distance(runs, solved):
     return max(found)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_runs_agree_with_theory_but_not_where_classes_are_swapped_nor_do_runs_without_labels(gaussian, monkeypatch):
     scenario = OnlineRows(rule="perceptron", inputs=gaussian, t=[1, 4, 12], seeds=24)
@@ -101,6 +102,7 @@ def test_a_student_has_the_error_of_the_signs_of_its_fields():
 CLOUDS = {"rule": "perceptron", "inputs": {"rows": "clouds-60"}, "t": [0, 1], "seeds": 6}
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_a_sweep_is_resumed_with_the_bits_of_one_run_and_its_config_is_read_again(path):
     scenario = OnlineRows(**CLOUDS | {"eta": [0.5, 1.0]})

@@ -198,6 +198,7 @@ def test_large_runs_agree_with_theory(name):
     assert abs(z).max() < t.isf(RARE / z.size / 2, runs - 1)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "rule"),

@@ -336,6 +336,7 @@ SHAPES = [  # powers of 2: (z.z)/N without rounding
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("m", "features"), SHAPES)
 @pytest.mark.parametrize("right", [True, False])
 def test_minover_adds_the_examples_that_the_simulation_adds(m, features, right):
@@ -349,6 +350,7 @@ def test_minover_adds_the_examples_that_the_simulation_adds(m, features, right):
     np.testing.assert_array_equal(run.fields, z @ (strengths[-1] @ z))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("stop", ["stability-patience", "field-patience"])
 @pytest.mark.parametrize("right", [True, False])
 def test_minover_stops_where_the_simulation_stops(stop, right):

@@ -68,7 +68,16 @@ def test_a_second_copy_of_the_inputs_is_noticed(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", [{"K": 2}, {"K": 20, "dtype": "float32"}, {"K": 2, "inputs": "rademacher"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"K": 2},  # as users compile
+        *(
+            pytest.param(given, marks=pytest.mark.quick)
+            for given in ({"K": 20, "dtype": "float32"}, {"K": 2, "inputs": "rademacher"})
+        ),
+    ],
+)
 def test_the_direct_engine_holds_the_bytes_that_are_stated(given):
     simulator = simulator_of(Scenario(rule="perceptron", engine="vectors", N=10_000, t=[0.01], **given))
     cell = next(iter(simulator.scenario.cells()))

@@ -62,7 +62,10 @@ def test_signs_are_fair_and_independent():
     assert abs(np.mean(s[:, 1:] * s[:, :-1])) < 4.5 / np.sqrt(s.size)
 
 
-@pytest.mark.parametrize(("keys", "lanes"), [(1, None), (1, (8, 2, 16)), (5, (0, 2, 16))])
+@pytest.mark.parametrize(
+    ("keys", "lanes"),
+    [*(pytest.param(1, lanes, marks=pytest.mark.quick) for lanes in (None, (8, 2, 16))), (5, (0, 2, 16))],
+)
 def test_single_numbers_are_those_of_the_whole_draw(keys, lanes):
     """Of one key, of a part of its lanes, and of several keys; a neighbour's row has other numbers."""
     words = np.arange(2, 2 + 2 * keys, dtype=np.uint32).reshape(keys, 2).squeeze()

@@ -28,6 +28,7 @@ CONFIGS = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: next(iter(config)))
 def test_copies_of_scenarios_and_results_are_equal(config):
@@ -63,7 +64,8 @@ def test_errors_reach_another_process_as_they_are():
     [
         {"rule": "perceptron", "K": 2, "N": 100, "t": [0, 1], "seeds": 4},
         pytest.param(
-            {"learner": ["minover", "gibbs"], "sweeps": 100, "N": 10, "alpha": 2, "seeds": 4}, marks=pytest.mark.slow
+            {"learner": ["minover", "gibbs"], "sweeps": 100, "N": 10, "alpha": 2, "seeds": 4},
+            marks=[pytest.mark.quick, pytest.mark.slow],
         ),
     ],
     ids=lambda config: next(iter(config)),

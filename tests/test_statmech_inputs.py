@@ -35,6 +35,7 @@ def drawn(inputs: Inputs, N: int, M: int = 20_000) -> np.ndarray:
     return np.asarray(draw(jax.random.key(0)), float)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("inputs", [Gaussian(), Rademacher(), Sphere(), Anisotropic((0.4, 1.6))])
 def test_a_distribution_is_centred_and_has_its_covariance(inputs):
     N = 10
@@ -51,6 +52,7 @@ def test_axes_of_a_spectrum_have_its_shares_and_its_eigenvalues():
     assert np.mean(PowerLaw(2.0).table(50) ** 2) == pytest.approx(1, rel=1e-6)
 
 
+@pytest.mark.quick
 def test_norms_follow_the_distribution():
     np.testing.assert_allclose((drawn(Sphere(), 7) ** 2).sum(axis=1), 1, rtol=1e-5)
     assert set(np.unique(drawn(Rademacher(), 4))) == {-0.5, 0.5}
@@ -66,6 +68,7 @@ def test_isotropic_inputs_agree_with_the_equations(inputs):
     assert disagreements(simulation, theory.solve(scenario)) == []
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_an_axis_of_distributions_runs_each_on_its_engine():
     scenario = Scenario(rule="hebb", N=20, t=[1], seeds=2, inputs=["gaussian", "sphere"])
