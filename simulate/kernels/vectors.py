@@ -117,7 +117,8 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
     problem = Arguments(parameters, task.coordinates, scale, task.kept, table, changes)
-    along, across, state, measured, *fields = _run(program, keys, problem, steps)
+    made = jax.tree.map(np.asarray, _run(program, keys, problem, steps))  # NumPy's slices compile nothing
+    along, across, state, measured, *fields = made
     return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
 
