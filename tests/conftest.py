@@ -281,6 +281,7 @@ def limit_files(size):
     import resource
     import signal
 
+    sys.dont_write_bytecode = True  # Python would leave half the code of a module that it imports from now on
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
