@@ -29,12 +29,15 @@ from statmech.results import store
 from statmech.results.status import read
 from statmech.scenarios.registry import SCENARIOS
 
+pytestmark = pytest.mark.quick
+
 TINY = ["N=30", "t=0,1", "seeds=4", "K=1,2"]
 
 
 def statmech(*arguments: str, **kwargs) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "statmech.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, **kwargs)
+    given = {"capture_output": True, "text": True, "timeout": 240, "env": quick_environment(), **kwargs}
+    return subprocess.run(command, **given)
 
 
 def answer(capsys, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -43,8 +46,8 @@ def answer(capsys, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
 
 
-def test_one_command_simulates_solves_compares_and_draws(in_scratch):
-    done = statmech("run", "ensemble", *TINY, "rule=hebb,perceptron")
+def test_one_command_simulates_solves_compares_and_draws(in_scratch, capsys):
+    done = answer(capsys, "run", "ensemble", *TINY, "rule=hebb,perceptron")
     assert done.returncode == 0, done.stderr
     assert "standard errors" in done.stdout
     assert done.stdout.count("perceptron") == 2
@@ -109,7 +112,6 @@ def test_a_stored_result_is_kept_and_that_of_another_config_never_overwritten_si
 
 
 @pytest.mark.slow
-@pytest.mark.quick
 def test_a_config_of_ones_own_with_the_name_of_a_figure_is_drawn_by_the_overlay(in_scratch, capsys, monkeypatch):
     (in_scratch / "committee.yaml").write_text("network: linear\nM: 1\nK: 1\nN: 20\nt: [1, 2]\nseeds: 2\n")
     assert called(monkeypatch, capsys, "run", "committee.yaml")[0] == 0
@@ -438,7 +440,8 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom statmech.cli import main; main()"
     )
     command = [sys.executable, "-c", start, "simulate", "ensemble", "seeds=4096", "N=1000000"]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    env = quick_environment()
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True, env=env)
     log = in_scratch / "results" / "ensemble" / "simulation.log"
     for _ in range(1200):
         if log.exists() and "playing" in log.read_text():
