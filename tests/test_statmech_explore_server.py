@@ -270,6 +270,7 @@ def test_the_number_of_open_pages_is_limited_and_a_closed_one_makes_room(alone):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
+@pytest.mark.quick
 def test_nothing_of_a_closed_page_is_kept():
     from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
     from tornado.ioloop import IOLoop

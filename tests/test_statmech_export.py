@@ -15,6 +15,8 @@ import theory
 from statmech import ConfigError, Scenario, StoredExamples, StoreError, load
 from statmech.results import export, store
 
+pytestmark = pytest.mark.quick
+
 SMALL = ["K=1,3", "N=30", "seeds=4", "t=2"]
 
 

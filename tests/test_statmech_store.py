@@ -16,6 +16,8 @@ from statmech.results import checksums, store, store_creation
 from statmech.results.stored_config import with_figure
 from statmech.results.sweep_store import SweepStore
 
+pytestmark = pytest.mark.quick
+
 SCENARIOS = [
     Scenario(rule=["hebb", "perceptron"], N=20, t=[0, 1], seeds=3, K=2),
     StoredExamples(learner=["minover", "gibbs"], N=5, alpha=[0.5, 1], seeds=3),
