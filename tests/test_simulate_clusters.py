@@ -34,6 +34,7 @@ psutil = pytest.importorskip("psutil", reason="comes with Dask")
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_chunks")]  # Dask alone takes eight seconds to import
 
 SWEEP = {"rule": ["hebb", "perceptron"], "N": [50, 70], "t": [0, 1], "seeds": 6}
+STORED = {"learner": ["hebb", "max_stability"], "N": [50, 70], "alpha": 1.0, "seeds": 6}  # compiles nothing
 USER_RULES = """
 import os
 from dataclasses import dataclass
@@ -183,7 +184,7 @@ def worker_processes():
 @pytest.mark.timeout(120)
 def test_workers_that_are_killed_repeatedly_change_no_bit(path):
     """First all, with results that nobody has fetched, and then one of the next."""
-    scenario = Scenario(rule=["hebb", "perceptron"], eta=[0.5, 1, 2], N=50, t=[0, 100], seeds=128)
+    scenario = StoredExamples(learner="max_stability", alpha=[0.5, 0.75, 1, 1.25, 1.5, 2], N=20, seeds=128)
     before, kills, rng = {one.pid for one in worker_processes()}, [], random.Random(0)
 
     def kill(event):
@@ -311,7 +312,7 @@ def test_a_worker_that_does_not_see_the_store_reports_it(path, monkeypatch):
 
 def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monkeypatch):
     """A worker may outlive its client, and the next run may extend the store."""
-    scenario, other = Scenario(**SWEEP), Scenario(**{**SWEEP, "N": [60, 80]})
+    scenario, other = StoredExamples(**STORED), StoredExamples(**{**STORED, "N": [60, 80]})
     create(path, scenario, {})
     filled = "simulate.execution.chunks.ChunkBuffer.finished"
     plain = importlib.import_module("simulate.execution.chunks").ChunkBuffer.finished
