@@ -66,6 +66,7 @@ def test_the_order_of_runs_chunks_and_workers_do_not_change_the_bits(scenario, t
     assert_same_bits(tmp_path / "0.zarr", scenario, simulated)
 
 
+@pytest.mark.quick
 def test_a_changed_number_changes_the_digest():
     """The control of the tests above and below."""
     dataset = simulate.run(StoredExamples(**SWEEP))
@@ -159,6 +160,7 @@ def harmed(file, harm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.quick
 def test_damaged_metadata_and_coordinates_are_reported_to_readers_and_repaired_by_the_next_run(stored, harm):
     path, expected = stored
     once = [
@@ -179,6 +181,7 @@ def test_damaged_metadata_and_coordinates_are_reported_to_readers_and_repaired_b
 
 
 @pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.quick
 def test_a_store_that_does_not_know_its_config_is_refused(stored, harm):
     path, _ = stored
     harmed(path / "zarr.json", harm)
@@ -188,6 +191,7 @@ def test_a_store_that_does_not_know_its_config_is_refused(stored, harm):
         SweepStore(path)
 
 
+@pytest.mark.quick
 def test_a_changed_digit_in_readable_metadata_is_detected(stored):
     path, _ = stored
     file = path / "zarr.json"
@@ -196,6 +200,7 @@ def test_a_changed_digit_in_readable_metadata_is_detected(stored):
     assert corrupted(path) == ["zarr.json"]
 
 
+@pytest.mark.quick
 def test_a_chunk_that_is_gone_is_reported_and_not_read_as_missing_values(stored):
     path, _ = stored
     file = next(file for file in (path / "updates_made" / "c").rglob("*") if file.is_file())
@@ -205,6 +210,7 @@ def test_a_chunk_that_is_gone_is_reported_and_not_read_as_missing_values(stored)
 
 
 @pytest.mark.slow
+@pytest.mark.quick
 def test_a_corrupted_store_that_is_extended_keeps_intact_chunks_and_recomputes_the_rest(stored):
     path, _ = stored
     for file in sorted(file for file in (path / "R" / "c").rglob("*") if file.is_file())[:2]:
