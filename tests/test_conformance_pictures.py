@@ -21,9 +21,17 @@ from statmech import Results, load, load_results
 from statmech.results import store
 from statmech.results.citations import cited
 from statmech.results.study_tables import tables
+from theory.dense_lines import each_line_once
 
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
 pytestmark = [pytest.mark.quick, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _each_line_once():
+    with each_line_once():
+        yield
+
 
 every_kind = pytest.mark.parametrize("choice", SMALL)
 

@@ -3,6 +3,9 @@ r"""Theory on a dense grid along one axis, for lines that are smooth whatever wa
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +22,24 @@ STEEPER = 1.2  # times the slopes before and after
 AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # places at a singularity, over its own
 NEAR, CLOSE = 0.01, 0.05  # the width of a step, over the place of the transition; and of the jump: the other state
 MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
+_KEPT: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_KEPT", default=None)
+
+
+@contextmanager
+def each_line_once() -> Iterator[None]:
+    """Solve each line once in this block, for all who ask for it: for the charts of a report and for its figure.
+
+    >>> from statmech import Scenario
+    >>> with each_line_once():
+    ...     first, again = (smooth(Scenario(rule="hebb", t=[1, 10]), "t") for _ in range(2))
+    >>> first is not again, first.R.values is again.R.values
+    (True, True)
+    """
+    before = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(before)
 
 
 def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Dataset | None:
@@ -52,6 +73,17 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
     >>> dict(line.R.sizes), line.t.values[[0, -1]]
     ({'t': 200, 'student': 1}, array([ 1., 10.]))
     """
+    kept = _KEPT.get()
+    if kept is None:
+        return _smooth(scenario, axis, places)
+    key = type(scenario), repr(scenario.config()), axis, places
+    if key not in kept:
+        kept[key] = _smooth(scenario, axis, places)
+    lines = kept[key]
+    return None if lines is None else lines.copy(deep=False)
+
+
+def _smooth(scenario: AbstractScenario, axis: str, places: int) -> xr.Dataset | None:
     config = _config(scenario, axis, places)
     if config is None:
         return None

@@ -63,8 +63,10 @@ def page(results: Results) -> str:
 
     from figures.report.charts import charts
     from figures.report.equations import equations
+    from theory.dense_lines import each_line_once
 
-    drawn = charts(results)
+    with each_line_once():
+        drawn, picture = charts(results), _picture(results)
     script, elements = _embedded([chart for one in drawn.sets for chart in one.charts])
     remaining = iter(map(Markup, elements))
     parts = {
@@ -74,7 +76,7 @@ def page(results: Results) -> str:
         "meanings": [(Markup(name), worded(meaning)) for name, meaning in drawn.meanings],
         "left_out": [Markup(it) for it in drawn.left_out],
         "xlabel": Markup(drawn.xlabel),
-        "picture": _picture(results),
+        "picture": picture,
         "library": Markup(_library(Resources(mode="inline", components=["bokeh"], log_level="warn"))),
         "script": Markup(script),
     }
