@@ -17,6 +17,8 @@ from statmech import ConfigError, Inference, Network, Risk, Scenario, StoredExam
 from statmech.results.results import Results
 from statmech.scenarios.composition import Composition, composition_of
 
+pytestmark = pytest.mark.quick
+
 ALPHA = [0.5, 1, 2, 4]
 
 

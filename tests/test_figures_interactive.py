@@ -16,6 +16,8 @@ from statmech import Inference, Risk
 from statmech.scenarios.variables import Variable
 from theory.scenarios import inference, risk
 
+pytestmark = pytest.mark.quick
+
 
 def chart_of(scenario, name, axis="alpha"):
     """A chart of theory alone, dense along an axis."""

@@ -19,6 +19,8 @@ from statmech.errors import ConfigError
 from statmech.results import store
 from statmech.runtime.hidden_packages import PACKAGES
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[1]
 
 SCENARIO = Scenario(rule="hebb", N=50, t=[1, 2], seeds=4, eta=[0.5, 1])
