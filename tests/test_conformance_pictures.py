@@ -43,6 +43,23 @@ def of_kind(choice):
     return Results(scenario, simulate.run(scenario), None if scenario.unsolved else theory.solve(scenario))
 
 
+@pytest.fixture
+def reported(tmp_path_factory, data_folder):
+    """The file of the report of a kind, which lies beside its stores, and the charts in it, made once."""
+    return lambda choice: _reported(choice, tmp_path_factory.mktemp)
+
+
+@cache
+def _reported(choice, new_folder):
+    results, folder, shown = of_kind(choice), new_folder(choice), []
+    store.save(results.simulation, folder / "simulation.zarr")
+    if results.theory is not None:
+        store.save(results.theory, folder / "theory.zarr")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(charts, "charts", lambda given, make=charts.charts: shown.append(make(given)) or shown[-1])
+        return report(folder), *shown
+
+
 def lines(figure):
     """All values in a figure."""
     shown = [np.asarray(line.get_xydata(), float).ravel() for ax in figure.axes for line in ax.lines]
@@ -71,9 +88,8 @@ def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
 
 
 @every_kind
-def test_every_kind_of_scenario_has_a_chart_per_variable(choice):
-    results = of_kind(choice)
-    shown = charts.charts(results)
+def test_every_kind_of_scenario_has_a_chart_per_variable(choice, reported):
+    results, (_, shown) = of_kind(choice), reported(choice)
     titles = {chart.name for one in shown.sets for chart in one.charts}
     constant = [said.partition(", which is ")[0] for said in shown.left_out if said.endswith(" throughout")]
     judged = [it for it in series.with_values(results).values() if it.role != "diagnostic"]
@@ -100,16 +116,12 @@ def have_equal_means(results, one, other):
 
 
 @every_kind
-def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_path, data_folder):
-    results, scenario = of_kind(choice), SMALL[choice]
-    stored = {"simulation.zarr": results.simulation}
-    if results.theory is not None:
-        stored["theory.zarr"] = results.theory
-    for name, dataset in stored.items():
-        store.save(dataset, tmp_path / name)
-    text = report(tmp_path).read_text()
+def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_path, reported):
+    results, scenario, (file, _) = of_kind(choice), SMALL[choice], reported(choice)
+    text = file.read_text()
     page, plain = Page(text), html.unescape(text)
-    assert {path.name for path in tmp_path.iterdir()} == {"report.html", *stored}
+    stored = {"simulation.zarr"} if results.theory is None else {"simulation.zarr", "theory.zarr"}
+    assert {path.name for path in file.parent.iterdir()} == {"report.html", *stored}
     assert page.loaded() == []
     assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base", "img")]
     charted = [variable for variable in series.with_values(results).values() if variable.role != "diagnostic"]
@@ -123,7 +135,7 @@ def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_pa
         assert all(note.strip() in page.words for note in table.notes)
     assert config_of(page.pres, tmp_path) == scenario.config()
     assert set(re.findall(r"^@\w+\{(\w+),", page.words, re.MULTILINE)) == set(cited(scenario))
-    assert load_results(tmp_path).simulation.attrs["versions"]["numpy"] in page.words
+    assert load_results(file.parent).simulation.attrs["versions"]["numpy"] in page.words
     assert [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
 
 
