@@ -10,8 +10,8 @@ The integrator is the Runge-Kutta method of order 4 with steps of fixed size, wh
 adaptive one has steps that depend on the control, and no gradient. The logarithm of the error has a gradient of its own
 size; that of the error itself is smaller by the error. For the integral of the error over time the state has one more
 entry, the integral so far (`Integral`). Steps of .1 err by 1e-8 in :math:`\log\epsilon_g` for two erf
-units over t = 100. A segment's steps are computed again in the reverse pass, so that memory grows with the number of
-segments and the steps of one.
+units over t = 100. The rates of each stage are computed again in the reverse pass, so that memory holds the states of
+all stages, and nothing else that grows with their number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from statmech.runtime.devices import double_precision
 from statmech.runtime.programs import cached_program
 
 STEP = 0.1  # the longest step, in time
-HALVES = np.array([0.0, 0.5, 1.0])  # the stages of a step, in its length
+HALVES = np.array([0.0, 0.5, 1.0])  # the times of a step's stages, in its length
+STAGES = np.array([0, 1, 1, 2])  # which of these is that of each stage
+WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6  # of the rates at the stages in a step
+REACH = np.array([0.5, 0.5, 1.0, 0.0])  # how far the rates at a stage lead to the next, in the length of a step
 
 
 class Controlled(Protocol):
@@ -185,16 +188,18 @@ def _integrated(
     """The state at the end, and those at the beginning of each step (segments, steps, C)."""
 
     def step(on: Course, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
-        (first, middle, last), more = xs
-        width, begun = on.widths, state + more
-        rates = jax.jit(partial(system.rates, setting, on.given))  # traced once for all four
-        a = rates(begun, first)
-        b = rates(begun + width / 2 * a, middle)
-        c = rates(begun + width / 2 * b, middle)
-        d = rates(begun + width * c, last)
-        return begun + width / 6 * (a + 2 * b + 2 * c + d), begun
+        stages, more = xs
+        begun = state + more
 
-    @jax.checkpoint
+        @partial(jax.checkpoint, prevent_cse=False)
+        def stage(reached: tuple[Array, Array], xs: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
+            (state, moved), (controls, weight, reach) = reached, xs
+            change = on.widths * system.rates(setting, on.given, state, controls)
+            return (begun + reach * change, moved + weight * change), None
+
+        (_, moved), _ = jax.lax.scan(stage, (begun, jnp.zeros_like(begun)), (stages[STAGES], WEIGHTS, REACH))
+        return begun + moved, begun
+
     def segment(state: Array, xs: tuple[Course, Array, Array]) -> tuple[Array, Array]:
         on, stages, added = xs
         return jax.lax.scan(partial(step, on), state, (stages, added))
