@@ -4,7 +4,8 @@ Starts are the best constants, constants below and above them, and two decays: e
 attraction, in which a network stays on its plateau or leaves it, and the best constant may lie in the wrong one. All
 minima found are returned. None is claimed to be the global one.
 
-SciPy's L-BFGS-B minimises the logarithm of the error. Its result is judged by the projected gradient
+SciPy's L-BFGS-B minimises the logarithm of the error, from all starts up to ten digits, and then the best minimum to
+rounding. The result is judged by the projected gradient
 
 .. math:: g_i - \text{the part of it that points beyond a bound at which } u_i \text{ lies},
 
@@ -13,6 +14,7 @@ which vanishes at a minimum between bounds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +25,8 @@ from theory.control.gradients import Problem, value_and_gradient
 
 FACTORS = 1 / 3, 3.0  # of the best constants, further starts
 DECAYS = 1.0, 3.0  # of starts that fall from twice the best constants by exp(-decay)
-EVALUATIONS, FURTHER = 200, 1000  # of the gradient: by each search at most, and by the best one if it needs more
-TOLERANCES = {"ftol": 1e-16, "gtol": 1e-9, "maxiter": 2000}
+SEARCH = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # of every start; a step lowers the cost by more, or is the last
+REFINE = {"ftol": 1e-16, "gtol": 1e-9, "maxfun": 1000, "maxiter": 2000}  # of the best one, to rounding
 SAME = 1e-6  # of the cost: minima that differ by less are one
 
 
@@ -36,14 +38,13 @@ class Bounds(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """A minimum: where the search began, the values (controls * size,), the cost, the norm of the projected gradient,
-    and whether the search came to its end."""
+    """A minimum: where the search began, the values (controls * size,), the cost, and the norm of the projected
+    gradient."""
 
     begun: str
     values: np.ndarray
     cost: float
     projected_gradient: float
-    converged: bool
 
 
 class Optimum(NamedTuple):
@@ -85,13 +86,16 @@ def minimum(problem: Problem, bounds: Bounds, constants: np.ndarray) -> Optimum:
     SolverError
         If no start has a finite cost.
     """
-    starts = _starts(problem, constants)
-    found = [_descended(problem, begun, values, bounds, EVALUATIONS) for begun, values in starts.items()]
+    starts = {begun: np.clip(values, *bounds) for begun, values in _starts(problem, constants).items()}
+    searches: dict[bytes, Minimum] = {}  # by their start: between bounds, some are the same
+    for begun, values in starts.items():
+        if values.tobytes() not in searches:
+            searches[values.tobytes()] = _descended(problem, begun, values, bounds, SEARCH)
+    found = [searches[values.tobytes()] for values in starts.values()]
     if not any(np.isfinite(one.cost) for one in found):
         raise SolverError("no control was found under which the equations stay finite")
     best = int(np.argmin([one.cost for one in found]))
-    if not found[best].converged:
-        found[best] = _descended(problem, found[best].begun, found[best].values, bounds, FURTHER)
+    found[best] = _descended(problem, found[best].begun, found[best].values, bounds, REFINE)
     return Optimum(_different([one for one in found if np.isfinite(one.cost)]), found)
 
 
@@ -115,13 +119,15 @@ def _starts(problem: Problem, constants: np.ndarray) -> dict[str, np.ndarray]:
     return starts | {f"a decay by exp({-decay:g})": 2 * best * np.exp(-decay * elapsed) for decay in DECAYS}
 
 
-def _descended(problem: Problem, begun: str, values: np.ndarray, bounds: Bounds, most: int) -> Minimum:
+def _descended(
+    problem: Problem, begun: str, values: np.ndarray, bounds: Bounds, options: Mapping[str, float]
+) -> Minimum:
     found: OptimizeResult = minimize(
-        lambda at: _finite(problem, at), np.clip(values, *bounds), jac=True, method="L-BFGS-B",
-        bounds=list(zip(*bounds, strict=True)), options=TOLERANCES | {"maxfun": most},
+        lambda at: _finite(problem, at), values, jac=True, method="L-BFGS-B",
+        bounds=list(zip(*bounds, strict=True)), options=options,
     )  # fmt: skip
     gradient = projected(found.jac, found.x, bounds)
-    return Minimum(begun, found.x, float(found.fun), float(np.linalg.norm(gradient)), found.nfev < most)
+    return Minimum(begun, found.x, float(found.fun), float(np.linalg.norm(gradient)))
 
 
 def _finite(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
