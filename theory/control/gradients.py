@@ -10,8 +10,8 @@ The integrator is the Runge-Kutta method of order 4 with steps of fixed size, wh
 adaptive one has steps that depend on the control, and no gradient. The logarithm of the error has a gradient of its own
 size; that of the error itself is smaller by the error. For the integral of the error over time the state has one more
 entry, the integral so far (`Integral`). Steps of .1 err by 1e-8 in :math:`\log\epsilon_g` for two erf
-units over t = 100. The rates of each stage are computed again in the reverse pass, so that memory holds the states of
-all stages, and nothing else that grows with their number.
+units over t = 100 at their best rates, and by 2e-6 at their best constant one. The rates of each stage are computed
+again in the reverse pass, so that memory holds the states of all stages, and nothing else that grows with their number.
 """
 
 from __future__ import annotations
