@@ -82,6 +82,7 @@ def test_no_other_rule_is_ever_ahead(given):
     assert np.all(errors(t=t, **given | {"assumed_flip": given.get("assumed_flip", 0) + 0.05}) > best)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_a_run_agrees_with_theory():
     scenario = Scenario(rule="bayes", N=1000, t=[1, 5, 20], flip=[0, 0.1], assumed_flip=0.1, seeds=64, start=START)

@@ -134,6 +134,7 @@ def test_averages_in_jax_equal_those_in_numpy_and_are_never_nan(name):
         assert np.asarray(theirs) == pytest.approx(mine, abs=1e-13)
 
 
+@pytest.mark.quick
 @without_relu
 def test_averages_have_derivatives(name):
     """Of erf and linear also where students are their teacher units."""

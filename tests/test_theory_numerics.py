@@ -142,6 +142,7 @@ def test_errors_follow_the_tolerance_and_do_not_without_an_estimate(monkeypatch)
     assert largest_error(integrator(), 1e-10) > 1e-6
 
 
+@pytest.mark.quick
 def test_a_first_step_outside_the_domain_of_the_field_is_repeated_with_a_smaller_one():
     """The field is not a number at negative values, which the first step reaches."""
     steep = jax.jit(partial(dormand_prince.integrate, lambda y: -1000 * y * jnp.sqrt(y), most=1000))
