@@ -180,10 +180,9 @@ def measuring_share(K: int, N: int, old: bool = False) -> tuple[np.ndarray, np.n
     return share, share * np.sqrt(4 / len(along)) * (1 + share)  # two variances, each known to sqrt(2 / seeds)
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.parametrize("N", [100, 4000])
-@pytest.mark.parametrize("K", [5, 11])
+@pytest.mark.parametrize("K", [pytest.param(5, marks=pytest.mark.quick), 11])  # 11 learn slowly then
 def test_measuring_adds_less_than_a_tenth_to_the_spread_of_the_vote(K, N):
     share, error = measuring_share(K, N)
     assert np.all(share - 2 * error < 0.1)
