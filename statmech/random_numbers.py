@@ -54,16 +54,19 @@ def folded(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
     return np.stack(_threefry(list(key.T), 0, np.asarray(number, np.uint32)), axis=-1)
 
 
-def _threefry(key: list[Any], x: Any, y: Any) -> tuple[Any, Any]:
-    """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of words, or of arrays of 32-bit words."""
+def _threefry(key: list[Any], x: Any, y: Any, ones: Any = 0xFFFFFFFF) -> tuple[Any, Any]:
+    """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of words, or of arrays of 32-bit words.
+
+    `ones` is 32 bits of a type that goes with theirs.
+    """
     keys = [*key, key[0] ^ key[1] ^ 0x1BD11BDA]
-    x, y = x + keys[0] & 0xFFFFFFFF, y + keys[1] & 0xFFFFFFFF
+    x, y = x + keys[0] & ones, y + keys[1] & ones
     for group in range(5):
         for turn in ROTATIONS[group % 2]:
-            x = x + y & 0xFFFFFFFF
-            y = (y << turn | y >> 32 - turn) & 0xFFFFFFFF ^ x
-        x = x + keys[(group + 1) % 3] & 0xFFFFFFFF
-        y = y + keys[(group + 2) % 3] + group + 1 & 0xFFFFFFFF
+            x = x + y & ones
+            y = (y << turn | y >> 32 - turn) & ones ^ x
+        x = x + keys[(group + 1) % 3] & ones
+        y = y + keys[(group + 2) % 3] + group + 1 & ones
     return x, y
 
 
@@ -123,10 +126,15 @@ def wrapped(words: Array) -> Array:
 
 
 def fold_in(key: Array, number: Array | int) -> Array:
-    """`jax.random.fold_in` of a key, or of each of several keys (n,)."""
+    """`jax.random.fold_in` of a key, or of each of several keys (n,); JAX's loop over rounds is a dozen calls."""
     import jax
+    import jax.numpy as jnp
 
-    return jax.vmap(jax.random.fold_in, (0, None))(key, number) if key.ndim else jax.random.fold_in(key, number)
+    words = jnp.moveaxis(jax.random.key_data(key), -1, 0)
+    low = jnp.broadcast_to(jnp.asarray(number).astype(np.uint32), key.shape)
+    found = _threefry([*words], jnp.zeros_like(low), low, np.uint32(0xFFFFFFFF))
+    # a barrier, or XLA computes the rounds again in each operation that uses the key
+    return wrapped(jax.lax.optimization_barrier(jnp.stack(found, axis=-1)))
 
 
 def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:

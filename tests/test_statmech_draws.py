@@ -104,6 +104,9 @@ def test_keys_made_on_the_host_are_those_of_jax():
             for word in numbers:
                 folded = jax.random.key_data(jax.random.fold_in(key, np.uint32(word)))
                 np.testing.assert_array_equal(random_numbers.folded(words, word), folded)
+                traced = random_numbers.fold_in(random_numbers.wrapped(np.array([words, words[::-1]])), np.uint32(word))
+                np.testing.assert_array_equal(jax.random.key_data(traced)[0], folded)
+                assert np.any(jax.random.key_data(traced)[1] != folded) == (words[0] != words[1])
             parts = [random_numbers.folded(words, part) for part in range(5)]
             np.testing.assert_array_equal(parts, jax.random.key_data(jax.random.split(key, 5)))
             assert random_numbers.wrapped(words) == key
