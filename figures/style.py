@@ -371,6 +371,8 @@ def _laid_out(figure: Figure, settings: dict[Any, Any] | None = None) -> Iterato
         engine = figure.get_layout_engine()
         if engine is not None:
             engine.execute(figure)
+            if any(ax.get_aspect() != "auto" for ax in figure.axes):  # whose size the first layout has changed
+                engine.execute(figure)
         figure.set_layout_engine(None)  # "none" is an engine, too, before which each file would be drawn twice
         try:
             yield
