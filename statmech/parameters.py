@@ -212,7 +212,11 @@ def parameters_of(kind: Any) -> dict[str, Key]:
     >>> [(key.name, key.symbol, key.default) for key in parameters_of(Perceptron).values()]
     [('eta', '$\\\\eta$', 1.0), ('margin', '$c$', 0.0)]
     """
-    return dict(_parameters_of(kind if isinstance(kind, type) else type(kind)))
+    return dict(_parameters_of(_class_of(kind)))
+
+
+def _class_of(kind: Any) -> type:
+    return kind if isinstance(kind, type) else type(kind)
 
 
 @cache  # a sweep of a million values asks for each
@@ -318,7 +322,7 @@ def parameter_problem(noun: str, kinds: Mapping[str, Any], kind: str, name: str,
     name, value
         The parameter and its value.
     """
-    if (key := parameters_of(kinds[kind]).get(name)) is not None:
+    if (key := _parameters_of(_class_of(kinds[kind])).get(name)) is not None:
         return next(filter(None, map(key.problem, numbers_in(value))), None)
     having = described(kinds, name)
     if value == next(iter(having.values())).default:

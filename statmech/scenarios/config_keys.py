@@ -136,7 +136,8 @@ class ConfigKeys(Defaults, BaseModel):
         for choice, kinds in self.choices().items():
             for parameter in known_parameters(kinds).keys() & self.parameters.keys():
                 pairs = self.pairs(choice, parameter)
-                concerned = [pair for pair in pairs if parameter in parameters_of(kinds[pair[0]])]
+                having = {name for name, kind in kinds.items() if parameter in parameters_of(kind)}
+                concerned = [pair for pair in pairs if pair[0] in having]
                 for name, value in pairs if is_axis(self.parameters[parameter]) or not concerned else concerned:
                     if problem := parameter_problem(choice, kinds, name, parameter, value):
                         yield (parameter,), problem
