@@ -38,10 +38,8 @@ class Bounds(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """A minimum: where the search began, the values (controls * size,), the cost, and the norm of the projected
-    gradient."""
+    """A minimum: the values (controls * size,), the cost, and the norm of the projected gradient."""
 
-    begun: str
     values: np.ndarray
     cost: float
     projected_gradient: float
@@ -86,16 +84,14 @@ def minimum(problem: Problem, bounds: Bounds, constants: np.ndarray) -> Optimum:
     SolverError
         If no start has a finite cost.
     """
-    starts = {begun: np.clip(values, *bounds) for begun, values in _starts(problem, constants).items()}
-    searches: dict[bytes, Minimum] = {}  # by their start: between bounds, some are the same
-    for begun, values in starts.items():
-        if values.tobytes() not in searches:
-            searches[values.tobytes()] = _descended(problem, begun, values, bounds, SEARCH)
-    found = [searches[values.tobytes()] for values in starts.values()]
+    starts = [np.clip(values, *bounds) for values in _starts(problem, constants)]
+    different = {values.tobytes(): values for values in starts}  # between bounds, some are the same
+    searches = {start: _descended(problem, values, bounds, SEARCH) for start, values in different.items()}
+    found = [searches[values.tobytes()] for values in starts]
     if not any(np.isfinite(one.cost) for one in found):
         raise SolverError("no control was found under which the equations stay finite")
     best = int(np.argmin([one.cost for one in found]))
-    found[best] = _descended(problem, found[best].begun, found[best].values, bounds, REFINE)
+    found[best] = _descended(problem, found[best].values, bounds, REFINE)
     return Optimum(_different([one for one in found if np.isfinite(one.cost)]), found)
 
 
@@ -109,25 +105,22 @@ def projected(gradient: np.ndarray, values: np.ndarray, bounds: Bounds) -> np.nd
     return np.where((values <= low) & (gradient > 0) | (values >= high) & (gradient < 0), 0.0, gradient)
 
 
-def _starts(problem: Problem, constants: np.ndarray) -> dict[str, np.ndarray]:
-    """Where searches begin, by a description."""
+def _starts(problem: Problem, constants: np.ndarray) -> list[np.ndarray]:
+    """Where searches begin: the best constants, multiples of them, decays."""
     segments = problem.segments
     best = np.repeat(constants, segments.size)
     elapsed = np.tile(segments.times / segments.edges[-1], problem.controls)
-    starts = {"the best constant": best}
-    starts |= {f"{factor:.3g} of the best constant": factor * best for factor in FACTORS}
-    return starts | {f"a decay by exp({-decay:g})": 2 * best * np.exp(-decay * elapsed) for decay in DECAYS}
+    decays = [2 * best * np.exp(-decay * elapsed) for decay in DECAYS]
+    return [best, *(factor * best for factor in FACTORS), *decays]
 
 
-def _descended(
-    problem: Problem, begun: str, values: np.ndarray, bounds: Bounds, options: Mapping[str, float]
-) -> Minimum:
+def _descended(problem: Problem, values: np.ndarray, bounds: Bounds, options: Mapping[str, float]) -> Minimum:
     found: OptimizeResult = minimize(
         lambda at: _finite(problem, at), values, jac=True, method="L-BFGS-B",
         bounds=list(zip(*bounds, strict=True)), options=options,
     )  # fmt: skip
     gradient = projected(found.jac, found.x, bounds)
-    return Minimum(begun, found.x, float(found.fun), float(np.linalg.norm(gradient)))
+    return Minimum(found.x, float(found.fun), float(np.linalg.norm(gradient)))
 
 
 def _finite(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
