@@ -57,7 +57,7 @@ def folded(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
 def _threefry(key: list[Any], x: Any, y: Any, ones: Any = 0xFFFFFFFF) -> tuple[Any, Any]:
     """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of words, or of arrays of 32-bit words.
 
-    `ones` is 32 bits of a type that goes with theirs.
+    `ones` is the mask of 32 bits, an unsigned integer for words of JAX, which takes Python's for signed ones.
     """
     keys = [*key, key[0] ^ key[1] ^ 0x1BD11BDA]
     x, y = x + keys[0] & ones, y + keys[1] & ones
@@ -126,7 +126,7 @@ def wrapped(words: Array) -> Array:
 
 
 def fold_in(key: Array, number: Array | int) -> Array:
-    """`jax.random.fold_in` of a key, or of each of several keys (n,); JAX's loop over rounds is a dozen calls."""
+    """`jax.random.fold_in` of a key, or of each of several keys (n,), without JAX's loop over the rounds."""
     import jax
     import jax.numpy as jnp
 
