@@ -136,7 +136,7 @@ def test_the_chain_has_the_distribution_of_weight_vectors(learning, batch):
     ("given", "batch"),
     [
         *((given | DIRECT, batch) for given in (PERCEPTRON, NETWORK) for batch in (1, 3)),
-        *((DIRECT | DROPOUT, 1), (DROPOUT | DIRECT, 3)),
+        *((DROPOUT | {"engine": "vectors"}, 1), (DROPOUT | DIRECT, 3)),
         *((SHARED, batch) for batch in (1, 3)),
     ],
 )

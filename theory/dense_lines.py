@@ -22,6 +22,7 @@ STEEPER = 1.2  # times the slopes before and after
 AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # places at a singularity, over its own
 NEAR, CLOSE = 0.01, 0.05  # the width of a step, over the place of the transition; and of the jump: the other state
 MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
+# lines by what was asked for, in a block of `each_line_once`
 _KEPT: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_KEPT", default=None)
 
 
@@ -35,11 +36,11 @@ def each_line_once() -> Iterator[None]:
     >>> first is not again, first.R.values is again.R.values
     (True, True)
     """
-    before = _KEPT.set({})
+    outside = _KEPT.set({})
     try:
         yield
     finally:
-        _KEPT.reset(before)
+        _KEPT.reset(outside)
 
 
 def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Dataset | None:
