@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from jupyter_cache import get_cache
+from jupyter_cache.cache.main import JupyterCacheBase
 
 from statmech.data_sets import FOLDER
 
@@ -21,7 +22,12 @@ def cache(root: Path = ROOT) -> str:
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
     get_cache(str(folder)).db.dispose()  # made here, and not by two workers at once
+    JupyterCacheBase.truncate_caches = _keep_all
     return str(folder)
+
+
+def _keep_all(_: JupyterCacheBase) -> None:
+    """Remove no page: a worker that keeps the newest asks twice what there is, and removes what was added between."""
 
 
 def _digest(root: Path) -> str:

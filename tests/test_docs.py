@@ -14,7 +14,11 @@ from inspect import getdoc, ismodule, isroutine, signature
 from pathlib import Path
 
 import pytest
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from jupyter_cache.cache.main import JupyterCacheBase
 from matplotlib.figure import Figure
+from nbformat import v4
 from ruamel.yaml import YAML
 
 import figures
@@ -22,6 +26,7 @@ import simulate
 import simulate.learners
 import statmech
 import theory
+from docs import executed_pages
 from statmech.config import shipped
 from statmech.data_sets import FOLDER
 from statmech.scenarios.registry import kinds
@@ -510,28 +515,48 @@ def test_plain_words_are_not(text):
     assert plain_problems(text) == []
 
 
-@pytest.mark.slow
-def test_pages_are_executed_again_if_the_package_a_config_or_the_data_changed_and_not_otherwise(tmp_path, monkeypatch):
-    from docs import executed_pages
-
+@pytest.fixture
+def checkout(tmp_path, monkeypatch) -> Path:
+    """A small package with a page, whose cache may be made; jupyter_cache is itself again afterwards."""
     monkeypatch.delenv(FOLDER, raising=False)
-    files = ("statmech/rules.py", "configs/ensemble.yaml", "docs/tutorial.md", *executed_pages.FILES)
-    for name in files:
+    monkeypatch.setattr(JupyterCacheBase, "truncate_caches", JupyterCacheBase.truncate_caches)
+    for name in ("statmech/rules.py", "configs/ensemble.yaml", "docs/tutorial.md", *executed_pages.FILES):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("first")
-    before = Path(executed_pages.cache(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_pages_are_executed_again_if_the_package_a_config_or_the_data_changed_and_not_otherwise(checkout, monkeypatch):
+    before = Path(executed_pages.cache(checkout))
     assert list(before.glob("*.db"))  # made before two workers may make it at once
-    (tmp_path / "docs/tutorial.md").write_text("second")
-    assert Path(executed_pages.cache(tmp_path)) == before
+    (checkout / "docs/tutorial.md").write_text("second")
+    assert Path(executed_pages.cache(checkout)) == before
     assert before.exists()
     seen = {before}
     for name in ("statmech/rules.py", "configs/ensemble.yaml", *executed_pages.FILES):
-        (tmp_path / name).write_text("second")
-        seen.add(Path(executed_pages.cache(tmp_path)))
-    monkeypatch.setenv(FOLDER, str(tmp_path / "statmech"))
-    seen.add(Path(executed_pages.cache(tmp_path)))
+        (checkout / name).write_text("second")
+        seen.add(Path(executed_pages.cache(checkout)))
+    monkeypatch.setenv(FOLDER, str(checkout / "statmech"))
+    seen.add(Path(executed_pages.cache(checkout)))
     assert len(seen) == 4 + len(executed_pages.FILES)
     assert not before.exists()
+
+
+@pytest.mark.slow
+def test_no_worker_removes_a_page_that_another_has_just_added(checkout):
+    """To remove the oldest, jupyter_cache lists all pages twice: one added between the two was removed half stored."""
+
+    def kept(folder: str) -> int:
+        cache = get_cache(folder)
+        cache.change_cache_limit(1)
+        for code in ("1", "2"):
+            page = v4.new_notebook(cells=[v4.new_code_cell(code)])
+            cache.cache_notebook_bundle(CacheBundleIn(page, code), check_validity=False)
+        return len(cache.list_cache_records())
+
+    assert kept(str(checkout / "planted")) == 1
+    assert kept(executed_pages.cache(checkout)) == 2
 
 
 def luminance(colour: str) -> float:
