@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
@@ -35,6 +34,7 @@ from statmech.results.dataset import blank
 from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.programs import quickly_compiled
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.equations import (
@@ -261,7 +261,7 @@ def _rates_and_slope(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, n
         return np.asarray(rates), np.asarray(slope)
 
 
-@partial(jax.jit, static_argnums=0)
+@quickly_compiled
 def _compiled(equations: Equations, setting: Setting, rows: Array) -> tuple[Array, Array]:
     """The rates (C,) of one lane's rows (C,), and their Jacobian (C, C)."""
 

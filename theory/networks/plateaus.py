@@ -24,7 +24,6 @@ critical rate is the smallest :math:`\eta` at which an eigenvalue of A + eta B r
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -38,6 +37,7 @@ from statmech.numerics.gaussian import Array, legendre
 from statmech.parameters import family_of
 from statmech.runtime.devices import double_precision
 from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.programs import quickly_compiled
 from statmech.scenarios.network_matrices import Units
 from theory.networks.equations import Entries, Equations, Rates, Setting, rates
 
@@ -200,16 +200,16 @@ def _balance(equations: Equations, values: Array, eta: Array) -> Array:
     return jnp.stack([here[0], here[2], (slope[1] - slope[2]) @ weights])
 
 
-@partial(jax.jit, static_argnums=0)
-def _balance_and_slopes(equations: Equations, values: Array, eta: Array) -> tuple[Array, tuple[Array, Array]]:
+@quickly_compiled
+def _balance_and_slopes(equations: Equations, values: Array, eta: Array) -> tuple[Array, Array, Array]:
     """The balance, and its derivatives with respect to values and eta."""
 
     def of(values: Array, eta: Array) -> tuple[Array, Array]:
         balance = _balance(equations, values, eta)
         return balance, balance
 
-    slopes, balance = jax.jacfwd(of, argnums=(0, 1), has_aux=True)(values, eta)
-    return balance, slopes
+    (by_values, by_eta), balance = jax.jacfwd(of, argnums=(0, 1), has_aux=True)(values, eta)
+    return balance, by_values, by_eta
 
 
 def _followed(K: int, M: int, eta: float) -> np.ndarray:
@@ -221,7 +221,7 @@ def _followed(K: int, M: int, eta: float) -> np.ndarray:
     values = _newton(equations, values, 0.0)
     while reached < eta:
         target = min(reached + step, eta)
-        by_values, by_eta = map(np.asarray, _balance_and_slopes(equations, values, reached)[1])
+        _, by_values, by_eta = map(np.asarray, _balance_and_slopes(equations, values, reached))
         guess = values - np.linalg.solve(by_values, by_eta) * (target - reached)
         found = _newton(equations, guess, target)
         if np.all(np.isfinite(found)) and np.max(np.abs(found - guess)) < 0.1 * (1 + np.max(np.abs(values))):
@@ -239,7 +239,7 @@ def _followed(K: int, M: int, eta: float) -> np.ndarray:
 def _newton(equations: Equations, values: np.ndarray, eta: float) -> np.ndarray:
     """The fixed point near these values; NaN if Newton's method does not converge."""
     for _ in range(ITERATIONS):
-        balance, (slope, _) = _balance_and_slopes(equations, values, eta)
+        balance, slope, _ = _balance_and_slopes(equations, values, eta)
         change = np.linalg.solve(np.asarray(slope), np.asarray(balance))
         values = values - change
         if not np.all(np.isfinite(values)):
@@ -312,7 +312,7 @@ def _matrices(equations: Equations, units: Units, around: Around) -> list[tuple[
     dR, dQ = (np.stack(part, axis=-1) for part in zip(*directions, strict=True))
     lanes = len(directions)
     at = [np.broadcast_to(np.asarray(part)[..., None], (*np.shape(part), lanes)) for part in units]
-    _, slopes = _slopes(equations, tuple(map(tuple, entries)), *at, dR, dQ)
+    slopes = _slopes((equations, tuple(map(tuple, entries))), *at, dR, dQ)
     values = np.concatenate([dR[entries.student, entries.teacher], dQ[entries.first, entries.second]])
     found, first = [], 0
     for basis in bases:
@@ -323,13 +323,14 @@ def _matrices(equations: Equations, units: Units, around: Around) -> list[tuple[
     return found
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _slopes(equations: Equations, entries: tuple[tuple[int, ...], ...], *given: Array) -> tuple[Array, Array]:
-    R, Q, v, dR, dQ = given
+@quickly_compiled
+def _slopes(
+    given: tuple[Equations, tuple[tuple[int, ...], ...]], R: Array, Q: Array, v: Array, dR: Array, dQ: Array
+) -> tuple[Array, ...]:
+    equations, entries = given
     at = Entries(*(np.array(part, int) for part in entries))
-    of: Callable[..., tuple[Array, Array]] = lambda R, Q: _parts(equations, at, Units(R, Q, v))  # noqa: E731
-    found: tuple[Array, Array] = jax.jvp(of, (R, Q), (dR, dQ))
-    return found
+    slopes: tuple[Array, ...] = jax.jvp(lambda R, Q: _parts(equations, at, Units(R, Q, v)), (R, Q), (dR, dQ))[1]
+    return slopes
 
 
 def _independent(part: list[Direction]) -> list[Direction]:
