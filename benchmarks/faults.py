@@ -54,10 +54,11 @@ class Size(NamedTuple):
     combinations: int  # for the throughput
     repeats: int
     slow: int  # seeds of the slow sweep
+    alphas: int  # of the sweep and, half as many again, of its extension
 
 
-FULL = Size(30, 5, 20, 3, 12.0, 5, 10_000, 5, 40)
-TINY = Size(1, 1, 1, 1, 0.5, 1, 40, 1, 8)
+FULL = Size(30, 5, 20, 3, 12.0, 5, 10_000, 5, 40, 4)
+TINY = Size(1, 1, 1, 1, 0.5, 1, 40, 1, 8, 2)
 
 
 class Count:
@@ -463,12 +464,15 @@ def readers(size: Size, scratch: Path, zygote: Zygote) -> None:
     right = reference(SLOW)
     with Count("read during the simulation") as count:
         end = time.perf_counter() + size.reads
-        while time.perf_counter() < end:
-            store = scratch / f"read{count.tries}" / "simulation.zarr"
-            store.parent.mkdir()
+
+        def unfinished() -> bool:
+            return count.tries == 0 or time.perf_counter() < end
+
+        while unfinished():
+            store = Path(tempfile.mkdtemp(dir=scratch)) / "simulation.zarr"
             process = zygote.begin(store, SLOW, seconds=LARGE_BLOCKS)
             until(store.exists)
-            while not any(event["event"] == "ended" for event in events(store)) and time.perf_counter() < end:
+            while not any(event["event"] == "ended" for event in events(store)) and unfinished():
                 count.tried(True, wrong=wrong(opened(store), right))
             assert zygote.wait(process) == 0
 
@@ -657,6 +661,7 @@ def main() -> None:
     tables += ["throughput"] if given.tiny and not given.tables else []
     print(timing.machine())
     SLOW["seeds"] = size.slow
+    SWEEP["alpha"], GROWN["alpha"] = SWEEP["alpha"][: size.alphas], GROWN["alpha"][: size.alphas * 3 // 2]
     rng = random.Random(1)
     with scratch_folder() as scratch:
         if "faults" in tables:

@@ -102,11 +102,12 @@ def main() -> None:
     tiny = timing.tiny(__doc__)
     print(timing.machine())
     explorer = started()
-    try:
-        rows = asyncio.run(rounds(explorer, *((2, 1, 0.0) if tiny else (50, 4, LEFT))))
-    finally:
-        explorer.process.terminate()
-        explorer.process.wait(60)
+    with explorer.process:
+        try:
+            rows = asyncio.run(rounds(explorer, *((2, 1, 0.0) if tiny else (50, 4, LEFT))))
+        finally:
+            explorer.process.terminate()
+            explorer.process.wait(60)
     header = [
         "round",
         "admitted",
