@@ -25,6 +25,7 @@ from theory import solve
 AXES = ()  # of the sweep, that this figure shows
 BEFORE, AFTER, PLACES = 30.0, 50.0, 9  # of the times since the escape
 SMALL = 1e-4  # by which the units of the lines differ at t = 0
+LATEST, STEPS = 400.0, 200  # of the times among which the escape of the lines is sought, by one program with the lines
 SHOWN = 32  # runs in the first panel
 PANELS: dict[str, dict[str, str]] = {  # variables with their names, by the label of their axis
     r"$\epsilon_g$": {"eps_g": ""},
@@ -81,7 +82,11 @@ def _line(theory: xr.Dataset, since: np.ndarray) -> xr.Dataset:
     """Solve the equations from a start that distinguishes the units, at these times since its escape."""
     scenario = scenario_of(theory)
     start = scenario.start_of(2, 2).model_dump() | {"R": {"diagonal": SMALL}}
-    beside = solve(scenario_with(theory, start=start, t=np.linspace(0, 400, 801).tolist()))
-    escape = float(escape_times(split(beside.expand_dims("seed")))[0])
-    at = solve(scenario_with(theory, start=start, t=(escape + since).tolist()))
-    return split(at.expand_dims("seed")).isel(seed=0).assign_coords(t=since)
+
+    def at(t: np.ndarray) -> xr.Dataset:
+        return split(solve(scenario_with(theory, start=start, t=t.tolist())).expand_dims("seed"))
+
+    times = np.linspace(0, LATEST, STEPS + 1)
+    [coarse] = escape_times(at(times))
+    [escape] = escape_times(at(coarse + np.linspace(-1, 1, STEPS + 1) * LATEST / STEPS))  # between two of these times
+    return at(escape + since).isel(seed=0).assign_coords(t=since)
