@@ -18,7 +18,7 @@ from figures.style import AID, SMALL, log_ticks
 from theory import solve
 
 AXES = ("rule",)  # of the sweep, that this figure shows
-LATEST, PLACES = 1e4, 400  # of the lines: they show the limit of late times
+LATEST, PLACES = 1e4, 250  # of the lines: they show the limit of late times, by the program of the config's times
 CONSTANTS = {
     r"0.8834: optimal": 0.8834000872,
     r"$4/\pi$: perceptron, best $\eta(R)$": 4 / np.pi,
