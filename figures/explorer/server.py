@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import secrets
 import signal
@@ -200,6 +201,7 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
     if show:
         loop.add_callback(webbrowser.open, guard.address)
     server.start()
+    gc.freeze()  # what is imported: Panel collects garbage whenever a page is closed, and would search it each time
     if prepare is not None:
         threading.Thread(target=prepare, daemon=True).start()
     loop.start()
