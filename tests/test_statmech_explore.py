@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -352,6 +353,18 @@ def live():
         )
         yield made, messages
         made.close()
+
+
+@pytest.mark.parametrize(("seconds", "first"), [(0.9, 16), (1.1, 1)])
+def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds, first, live, monkeypatch):
+    """The program of fewer seeds is another one, which would be compiled as well."""
+    started = []
+    monkeypatch.setattr("figures.explorer.live.estimate", lambda scenario: SimpleNamespace(seconds=seconds))
+    made, _ = live
+    made.background.start = lambda scenario, first: started.append((scenario.seeds, first))
+    made.scenario = Scenario(rule="hebb", t=[1.0], seeds=16)  # without theory, thus without lines
+    made._simulate()
+    assert started == [(16, first)]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ SOON = 1  # milliseconds that a step waits for the next; Panel's own 50 would be
 REST = 250  # milliseconds without a step after which a drag has ended
 STEPS = 100  # of a slider of times before the last one
 PATIENCE = 1.5  # seconds that the smooth line may take once a drag has ended
+AT_ONCE = 1.0  # seconds: all seeds of a shorter simulation come together, for fewer would be a program of their own
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 CORRECTIONS, BAND = "corrections", "band of one run"  # the key, and the switch that sets it
 SEARCHING = "searching for the optimum: a minute or more"
@@ -348,16 +349,17 @@ class Live:
             self.anyway.visible = True
             return
         self.left_out = f" of {seeds}: all would take about {_duration(seconds)}" if fit < seeds else ""
-        self.background.start(self.scenario.model_copy(update={"seeds": fit}), self._first)
+        self.background.start(self.scenario.model_copy(update={"seeds": fit}), self._first(seconds * fit / seeds))
 
     def _simulate_all(self) -> None:
         """Simulate all seeds, however long it takes."""
         self.anyway.visible, self.left_out = False, ""
-        self.background.start(self.scenario, self._first)
+        self.background.start(self.scenario, self._first(estimate(self.scenario).seconds))
 
-    @property
-    def _first(self) -> int:
-        """Seeds that are shown before all are simulated: one where charts are empty without."""
+    def _first(self, seconds: float) -> int:
+        """How many seeds to show first: all if they take up to a second, else four, or one where theory has no line."""
+        if seconds <= AT_ONCE:
+            return self.scenario.seeds
         return FIRST if has_lines(self.results) else 1
 
     def _arrived(self, simulation: xr.Dataset | None, text: str) -> None:
