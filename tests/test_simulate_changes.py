@@ -337,10 +337,11 @@ def test_small_rates_keep_their_digits_at_any_size():
         assert abs(expected.isel(t=1, student=0)) > 100 * error
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 def test_single_precision_agrees_with_double_for_the_same_random_numbers():
     """N = 100,000: 1 - w/N, rounded to float32, would lose 2.5 % less, and lengths gain 0.3 % by t = 1."""
-    given = {"rule": "perceptron", "N": 100_000, "t": [1], "seeds": 16, "decay": 0.11, "drift": 0.2}
+    given = {"rule": "perceptron", "N": 100_000, "t": [1], "seeds": 8, "decay": 0.11, "drift": 0.2}
     assert abs(1 - np.float32(1 - 1.1e-6)) < 0.976 * 1.1e-6
     single, double = (simulate.run(Scenario(**given, dtype=dtype)) for dtype in ("float32", "float64"))
     for name in ("R", "length"):
