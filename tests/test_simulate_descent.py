@@ -19,6 +19,7 @@ from theory.descent.replicas import curves
 
 ENGINES = pytest.mark.parametrize("engine", [deferred, explicit_data])
 RUNS = 1500  # see an error of 10 % in a variance, and at N = 20 all the planted ones
+FEW = 500  # see most of the planted errors at z = 8 or more
 RARE = 1e-3  # probability that some comparison of a setting exceeds its bound if both engines are right
 
 EIGHT = {"N": 20, "eta": 0.8, "flip": 0.1, "start": {"length": 1}, "epochs": [*range(1, 9)]}
@@ -154,18 +155,18 @@ def test_an_error_planted_in_the_ladder_is_found(error, monkeypatch):
     changed, name = PLANTED[error]
     for method, plant in changed.items():
         monkeypatch.setattr(Known, method, plant(getattr(Known, method)))
-    assert_found(name)
+    assert_found(name, RUNS if error == "orthogonal to 2 %" else FEW)
 
 
 @pytest.mark.slow
 def test_a_penalty_that_forgets_the_size_of_a_batch_is_found(monkeypatch):
     monkeypatch.setattr(deferred, "penalised", lambda cell, force, z: force + cell.lam * z)
-    assert_found("shuffle, schedule")
+    assert_found("shuffle, schedule", FEW)
 
 
-def assert_found(name):
+def assert_found(name, runs):
     with np.errstate(all="ignore"):
-        z = deviations(sample(deferred, cell_of(**SETTINGS[name]), seed=1), explicit_sample(name))
+        z = deviations(sample(deferred, cell_of(**SETTINGS[name]), runs, seed=1), explicit_sample(name))
     assert not abs(z).max() < 1.3 * bound(z)
 
 
