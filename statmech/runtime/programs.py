@@ -76,7 +76,7 @@ class CachedProgram:
         import jax
 
         arrays, tree = jax.tree.flatten(arguments)
-        shapes = tuple((np.shape(array), np.result_type(array).name) for array in arrays)
+        shapes = tuple((np.shape(array), np.dtype(getattr(array, "dtype", type(array))).name) for array in arrays)
         signature = (static, tree, shapes, own_code.noticed(), *_environment())
         with self._lock:  # units of work that start together wait for one program
             if signature not in self.programs:
