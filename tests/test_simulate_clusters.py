@@ -263,6 +263,23 @@ def test_a_scheduler_that_dies_before_a_result_is_fetched_is_not_a_fault_of_file
         workers._problem(AnsweredByNobody(), clusters.Notes())
 
 
+class Late:
+    """A finished task whose result arrives after half a minute."""
+
+    status = "finished"
+
+    def result(self, timeout):
+        if timeout < 30:
+            raise TimeoutError
+        return []
+
+
+def test_a_result_that_a_busy_machine_sends_late_is_waited_for():
+    """Half of the runs whose workers were killed ended after eight seconds, at a load of 8: "the scheduler is gone"."""
+    workers = clusters.Workers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
+    assert workers._problem(Late(), clusters.Notes()) is None
+
+
 def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
     scenario, cluster = StoredExamples(**STORED), started(0)
     with pytest.raises(ClusterError, match="no worker has been active for 3 seconds") as failure:

@@ -46,7 +46,7 @@ from statmech.scenarios.base import AbstractScenario
 
 PATIENCE, QUEUE = 300.0, 86400.0  # seconds without an active worker: of a running cluster, and of a queue
 ANSWER, LOOK = 8.0, 2.0  # seconds for a scheduler to answer, and between queries
-QUERY = 60.0  # seconds for a cluster to start, and for SLURM to answer
+QUERY = 60.0  # seconds for a cluster to start, for SLURM to answer, and for a result of a busy machine
 REPEATED = ("lost", "pending")  # states of a task whose result died with its worker
 AHEAD = 4  # chunks submitted per thread of the workers
 SEEN = 60.0  # seconds within which a shared file system shows a new store to every worker
@@ -189,10 +189,10 @@ class Workers:
             raise self._failure("the scheduler is gone, or has dropped a chunk")
         try:
             if future.status == "finished":
-                for event in future.result(timeout=ANSWER):
+                for event in future.result(timeout=QUERY):
                     log(**event)
                 return None
-            problem: Exception = future.exception(timeout=ANSWER)
+            problem: Exception = future.exception(timeout=QUERY)
         except (OSError, CancelledError) as failure:  # a timeout is an OSError, and so is a closed connection
             if future.status in REPEATED:
                 raise _ResultLost from None
