@@ -166,7 +166,7 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
         assert figures.module_of(name).__doc__
 
 
-QUICK = ("minover",)
+QUICK = ("stopping_law",)
 IN_EVERY_FORMAT = ("minover", "codons", "version_space")  # lines, bars, a sphere
 DRAWN_TWICE = (*IN_EVERY_FORMAT, "digits_attention", "drift")  # whose lines are solved while it is drawn
 

@@ -46,7 +46,7 @@ def test_theory_follows_steps_of_the_learning_rate_and_of_the_labels_noise():
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("engine", ["gram", "vectors"])
+@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 def test_runs_follow_them_at_any_size(engine):
     """The mean part along the teacher is exact at N = 20; with a switch half a unit later it would not be met."""
     runs = simulate.run(hebb(N=20, seeds=4000, engine=engine)).isel(student=0)
@@ -84,7 +84,7 @@ def test_theory_of_two_tasks_follows_the_rate_the_labels_noise_and_the_rehearsal
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("engine", ["gram", "vectors"])
+@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
 def test_runs_of_two_tasks_follow_them_at_any_size(engine):
     """The mean parts along the teachers are exact at N = 20; labels wrong for one unit of time more are found."""
     runs = simulate.run(hebb_of_two(N=20, seeds=4000, engine=engine))
