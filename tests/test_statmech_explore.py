@@ -355,14 +355,15 @@ def live():
         made.close()
 
 
-@pytest.mark.parametrize(("seconds", "first"), [(0.9, 16), (1.1, 1)])
-def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds, first, live, monkeypatch):
+@pytest.mark.parametrize(("seconds", "lines", "first"), [(0.9, True, 16), (1.1, True, 4), (1.1, False, 1)])
+def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds, lines, first, live, monkeypatch):
     """The program of fewer seeds is another one, which would be compiled as well."""
     started = []
     monkeypatch.setattr("figures.explorer.live.estimate", lambda scenario: SimpleNamespace(seconds=seconds))
+    monkeypatch.setattr("figures.explorer.live.has_lines", lambda results: lines)
     made, _ = live
     made.background.start = lambda scenario, first: started.append((scenario.seeds, first))
-    made.scenario = Scenario(rule="hebb", t=[1.0], seeds=16)  # without theory, thus without lines
+    made.scenario = Scenario(rule="hebb", t=[1.0], seeds=16)
     made._simulate()
     assert started == [(16, first)]
 
