@@ -349,17 +349,17 @@ class Live:
             self.anyway.visible = True
             return
         self.left_out = f" of {seeds}: all would take about {_duration(seconds)}" if fit < seeds else ""
-        self.background.start(self.scenario.model_copy(update={"seeds": fit}), self._first(seconds * fit / seeds))
+        first = fit if seconds * fit / seeds <= AT_ONCE else self._first
+        self.background.start(self.scenario.model_copy(update={"seeds": fit}), first)
 
     def _simulate_all(self) -> None:
         """Simulate all seeds, however long it takes."""
         self.anyway.visible, self.left_out = False, ""
-        self.background.start(self.scenario, self._first(estimate(self.scenario).seconds))
+        self.background.start(self.scenario, self._first)
 
-    def _first(self, seconds: float) -> int:
-        """How many seeds to show first: all if they take up to a second, else four, or one where theory has no line."""
-        if seconds <= AT_ONCE:
-            return self.scenario.seeds
+    @property
+    def _first(self) -> int:
+        """Seeds that are shown before all are simulated: one where charts are empty without."""
         return FIRST if has_lines(self.results) else 1
 
     def _arrived(self, simulation: xr.Dataset | None, text: str) -> None:
