@@ -284,20 +284,8 @@ FOREIGN = {  # results of the kind of a figure, but not those that it is drawn o
 
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", FOREIGN)
-def test_a_figure_that_cannot_show_results_of_its_kind_is_replaced_by_the_overlay(
-    choice, lines_once, data_folder, monkeypatch
-):
-    overlays, draw = {}, figures.draw
-
-    def draw_overlays_once(name, results):
-        if name not in OVERLAYS:
-            return draw(name, results)
-        if id(results) not in overlays:
-            overlays[id(results)] = draw(name, results)
-        return overlays[id(results)]
-
-    monkeypatch.setattr(figures, "draw", draw_overlays_once)
-    for results in [computed(scenario) for scenario in FOREIGN[choice]]:
+def test_a_figure_that_cannot_show_results_of_its_kind_is_replaced_by_the_overlay(choice, lines_once, data_folder):
+    for results in map(computed, FOREIGN[choice]):
         for name in set(FIGURES[choice]) - set(OVERLAYS):
             drawn = figures.drawn(name, results)
             assert drawn.name == (figures.overlay_of(choice) if drawn.reason else name)
