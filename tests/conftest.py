@@ -48,6 +48,17 @@ def quick_environment():
     return {"XLA_FLAGS": " ".join(FEW_OPTIMISATIONS), **os.environ}
 
 
+@contextlib.contextmanager
+def quick_children():
+    """Compile the programs of processes that start meanwhile with few optimisations, and not those of this process."""
+    import jax
+
+    jax.devices()  # XLA has read the flags of this process
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XLA_FLAGS", quick_environment()["XLA_FLAGS"])
+        yield
+
+
 class Costs:
     """The last report of a test, a page's examples or a docstring contains its CPU seconds, also from workers."""
 

@@ -7,9 +7,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-import jax
 import pytest
-from conftest import quick_environment
+from conftest import quick_children, quick_environment
 
 pytestmark = pytest.mark.quick
 
@@ -43,13 +42,12 @@ SCRIPTS = (
 @pytest.fixture
 def scripts(monkeypatch):
     """The scripts by name, at toy size, on all cores: `timing.pin` would replace this process."""
-    jax.devices()  # XLA reads its flags now; those below are for processes that scripts start
-    monkeypatch.setenv("XLA_FLAGS", quick_environment()["XLA_FLAGS"])
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.setenv("BENCHMARK_CORES", "0")
     monkeypatch.setattr(sys, "argv", ["script", "--tiny"])
     before = {*sys.modules}
-    yield import_module
+    with quick_children():
+        yield import_module
     for name in {*sys.modules} - before:
         if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == FOLDER:
             del sys.modules[name]

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import assert_same_bits, quick_environment
+from conftest import assert_same_bits, quick_children
 
 import simulate
 from simulate.execution import clusters
@@ -101,16 +101,16 @@ def started(workers, **config):
 
 
 @pytest.fixture
-def quick_workers(monkeypatch):
+def quick_workers():
     """Workers that start compile with few optimisations, as their test does."""
-    monkeypatch.setenv("XLA_FLAGS", quick_environment()["XLA_FLAGS"])
+    with quick_children():
+        yield
 
 
 @pytest.fixture(scope="module")
 def scheduler(user_rules):
     """The address of a scheduler with two workers, which compile with few optimisations."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XLA_FLAGS", quick_environment()["XLA_FLAGS"])
+    with quick_children():
         cluster = started(2, **{"distributed.worker.preload": [str(user_rules)]})
     yield cluster.scheduler_address
     cluster.close(timeout=20)
