@@ -125,7 +125,7 @@ def few_optimisations():
     options = {name: json.loads(value) for name, value in pairs}
 
     def quick(*given, env_options_overrides=None, **named):
-        return plain(*given, env_options_overrides=options | (env_options_overrides or {}), **named)
+        return plain(*given, env_options_overrides=(env_options_overrides or {}) | options, **named)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "get_compile_options", quick)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from conftest import disagreements, few_optimisations, start_of
 from scipy.stats import chi, ks_2samp, kstest
 
@@ -21,6 +22,7 @@ from simulate.scenarios import batches
 from statmech import RULES, Scenario, ScenarioError
 from statmech.parameters import family_of
 from statmech.random_numbers import key_of
+from statmech.scenarios.registry import scenario_from
 from theory.online import combinations
 
 LEVEL = 1e-4  # family-wise, over all distributions compared
@@ -128,6 +130,56 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
         for first in (0, gram.batch(K) - width):
             for values, among in zip(numbers(cell, slice(first, first + width)), whole, strict=True):
                 np.testing.assert_array_equal(values, among[first : first + width])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"rule": "adatron", "K": 3, "drift": 0.1, "decay": 0.1, "flip": 0.1},
+        {"rule": "hebb", "K": 1, "dtype": "float32"},
+        {"network": "erf", "K": 2, "M": 2, "noise": 0.1, "eta_v": 0.3},
+    ],
+)
+def test_a_short_run_has_the_bits_of_a_long_one(given, monkeypatch):
+    """Its program is compiled in half the time."""
+    scenario = scenario_from({**given, "N": 300, "t": [0.5, 3], "seeds": 8})
+    short = simulate.run(scenario)
+    monkeypatch.setattr(gram, "SHORT", 0)
+    programs = len(gram._run.programs)
+    xr.testing.assert_identical(simulate.run(scenario), short)
+    assert len(gram._run.programs) == programs + 1
+
+
+@pytest.mark.slow
+def test_a_program_of_too_few_optimisations_has_other_bits(monkeypatch):
+    """The planted error of the test above: level 0 of XLA's compiler."""
+    scenario = Scenario(rule="hebb", K=1, N=300, t=[0.5, 3], seeds=8)
+    short = simulate.run(scenario)
+    monkeypatch.setenv("STATMECH_CACHE", "off")
+    gram._run.clear_cache()
+    with few_optimisations():
+        fewer = simulate.run(scenario)
+    gram._run.clear_cache()
+    assert not fewer.R.equals(short.R)
+    np.testing.assert_allclose(fewer.R, short.R, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "short"),
+    [
+        ({"t": [10], "seeds": 64}, True),
+        ({"t": [10], "seeds": 65}, False),  # two batches
+        ({"t": [10.1], "seeds": 64}, False),
+        ({"eta": list(np.linspace(0.5, 1, 10)), "t": [1]}, True),  # cells of one program count together
+        ({"eta": list(np.linspace(0.5, 1, 10)), "t": [1.1]}, False),
+        ({"rule": ["hebb", "perceptron"], "t": [10]}, True),
+        ({"K": 4, "t": [1]}, False),  # more students could round otherwise
+    ],
+)
+def test_a_run_is_short_by_all_steps_of_its_program(given, short):
+    scenario = Scenario(**{"rule": "hebb", "K": 3, "N": 10_000, "seeds": 8, **given})
+    assert {unit.short for unit in simulator_of(scenario).units(list(scenario.cells()), range(8))} == {short}
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,19 @@ def test_a_program_is_traced_in_the_first_process_alone(process, tmp_path):
 def test_options_that_the_compiler_does_not_know_are_left_out():
     """XLA's options come and go with its versions; that of JAX 0.10 knows those that are used."""
     x = np.arange(3.0)
-    for options in programs.QUICK, gram.OWN_SUMS, {"xla_option_of_another_version": 1}, None:
+    for options in gram.IN_HALF_THE_TIME, gram.OWN_SUMS, {"xla_option_of_another_version": 1}, None:
         program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: options}.get)
         np.testing.assert_array_equal(program(2.0, x)[0], 2 * x)
     if jax.__version__.startswith("0.10."):
-        jax.jit(lambda x: x, compiler_options=programs.QUICK | gram.OWN_SUMS)(x)  # would be refused if it were unknown
+        jax.jit(lambda x: x, compiler_options=gram.IN_HALF_THE_TIME | gram.OWN_SUMS)(x)  # unknown ones would be refused
+
+
+def test_what_the_user_states_in_XLA_FLAGS_prevails(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=true")
+    given, jit = [], jax.jit
+    monkeypatch.setattr(jax, "jit", lambda function, **options: given.append(options) or jit(function))
+    programs._compiled(lambda x: x, programs.QUICK)
+    assert given == [{}, {"compiler_options": {"xla_cpu_parallel_codegen_split_count": 1}}]
 
 
 def test_a_static_argument_a_shape_a_type_and_a_setting_are_other_programs(process, tmp_path):

@@ -60,7 +60,7 @@ from statmech.random_numbers import (
     normals_and_uniforms_at,
     wrapped,
 )
-from statmech.runtime.programs import CachedProgram, filled_up
+from statmech.runtime.programs import QUICK, CachedProgram, filled_up
 from statmech.schedules import Changes
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
@@ -76,6 +76,11 @@ FULL, WIDE = 64, 256
 # students up to which a sum over an axis takes half as long in float32 if XLA does not give it to YNNPACK
 SUMMED = 10
 OWN_SUMS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
+# steps of batches, with up to DIVISIBLE students, whose program is not compiled for speed, which would take longer than
+# it saves: bits are the same, but not of steps of several examples, and not always of more students
+SHORT = 1e5
+IN_HALF_THE_TIME = QUICK | {"xla_backend_optimization_level": 1}  # steps take up to 1.7 times as long
 
 STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
 
@@ -119,6 +124,7 @@ class Program:
     drifting: bool  # whether the teacher moves
     tasks: int = 1  # side by side
     examples: int = 1  # of a step
+    short: bool = False  # compiled in half the time
 
     @property
     def vectors(self) -> int:
@@ -164,7 +170,10 @@ def run_tasks(task: Task, keys: np.ndarray, steps: np.ndarray, part: slice, besi
     size, count, tasks = batch(task.K), len(steps), len(keys)
     first, last, _ = part.indices(size)
     width, blocks = last - first, block_steps(task.K, task.M, task.drifting) if task.batch == 1 else 1
-    program = Program(task.learner, task.K, task.M, blocks, width, task.dtype, size, task.drifting, beside, task.batch)
+    short = task.short and task.batch == 1
+    program = Program(
+        task.learner, task.K, task.M, blocks, width, task.dtype, size, task.drifting, beside, task.batch, short
+    )
     students = _starts(task, folded(keys, 0), last)[..., first:].astype(task.dtype)
     keys = folded(keys, 1)
     # many students: products of the record, and so their last bits, depend on the number of times
@@ -204,7 +213,9 @@ def options(program: Any) -> dict[str, Any] | None:
     return OWN_SUMS if program.dtype == "float32" and program.K <= SUMMED else None
 
 
-@partial(CachedProgram, options=options)
+@partial(
+    CachedProgram, options=lambda program: {**(options(program) or {}), **(IN_HALF_THE_TIME if program.short else {})}
+)
 def _run(program: Program, problem: Arguments, students: Array, state: State, steps: Array) -> tuple[Array, ...]:
     """The record of all seeds: parts along and across the teachers, and what the learner keeps."""
     problem = problem._replace(key=wrapped(problem.key))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -48,6 +48,7 @@ class Unit(Generic[C]):
     seeds: slice
     part: slice
     beside: int = 1  # cells that the program simulates side by side; it serves fewer, too
+    short: bool = False  # whether the program is compiled for short runs
 
     def results(self, values: dict[str, np.ndarray]) -> list[UnitResult]:
         """The results of a unit, from values (cells, seeds, ...)."""
@@ -130,34 +131,40 @@ class Batches(units.Simulator, Generic[C]):
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[Unit[C]]:
         """The cells, alone or many together, their seeds in batches, or in parts of batches."""
-        for some, width, beside in self._together(cells):
+        for some, width, beside, short in self._together(cells):
             size = self.engine(some[0]).batch(self.students(some[0]))
             for first in range(seeds.start, seeds.stop, width):
                 part = slice(first % size, first % size + width)
-                yield Unit(some, first // size, slice(first, min(first + width, seeds.stop)), part, beside)
+                yield Unit(some, first // size, slice(first, min(first + width, seeds.stop)), part, beside, short)
 
-    def _together(self, cells: Sequence[Any]) -> Iterator[tuple[tuple[C, ...], int, int]]:
-        """The cells of each unit, the number of seeds that it simulates, and of cells that its program does."""
+    def _together(self, cells: Sequence[Any]) -> Iterator[tuple[tuple[C, ...], int, int, bool]]:
+        """The cells of each unit, its seeds, the cells that its program simulates side by side, whether it is short."""
         groups: dict[Hashable, list[C]] = {}
         for cell in cells:
             program = self.program(cell) if self._divisible(cell) else None
             groups.setdefault(program or cell.index, []).append(cell)
         for group in groups.values():
             each = -(-len(group) // (self.scenario.workers or cores()))
-            width = self._narrowest(gram.batch(self.students(group[0])))
+            width, short = self._narrowest(gram.batch(self.students(group[0]))), self._is_short(group)
             lanes = len(group) * width
             wide = self.has_bits_of_wide(group[0]) and width < gram.FULL and lanes >= 2 * gram.WIDE
             beside = (gram.WIDE if wide else gram.FULL) // width
             if lanes < 2 * gram.FULL or beside == 1:  # so few keep more cores busy alone
-                yield from (((cell,), self.width(cell), 1) for cell in group)
+                yield from (((cell,), self.width(cell), 1, short) for cell in group)
             else:
                 calls = -(-each // beside)
                 size = -(-calls // -(-calls // CALLS)) * beside
-                yield from ((tuple(group[i : i + size]), width, beside) for i in range(0, len(group), size))
+                yield from ((tuple(group[i : i + size]), width, beside, short) for i in range(0, len(group), size))
 
     def _divisible(self, cell: C) -> bool:
         """Whether a part of a batch has the bits of the whole."""
         return self.engine(cell) is gram and gram.divisible(self.students(cell), self.teachers(cell))
+
+    def _is_short(self, group: Sequence[C]) -> bool:
+        """Whether the steps of all cells of a program take less time than compiling it for speed."""
+        cell = group[0]
+        batches = len(group) * -(-self.scenario.seeds // gram.batch(self.students(cell)))
+        return self._divisible(cell) and batches * self.scenario.t[-1] * cell.N <= gram.SHORT
 
     def has_bits_of_wide(self, cell: C) -> bool:
         """Whether a program of `gram.WIDE` lanes has the bits of fewer."""
@@ -184,7 +191,8 @@ class Batches(units.Simulator, Generic[C]):
         """Return the engine's record of a unit, parts (cells, seeds, ...), as float64."""
         check_fork()
         cell, asked = unit.cells[0], unit.seeds.stop - unit.seeds.start
-        keys, engine, task = unit_keys(self.scenario, unit), self.engine(cell), self.task(cell, unit.cells[1:])
+        keys, engine = unit_keys(self.scenario, unit), self.engine(cell)
+        task = replace(self.task(cell, unit.cells[1:]), short=unit.short)
         with next_device(gpu=engine is vectors):
             recorded = steps(self.scenario.t, cell.N)
             if engine is gram:

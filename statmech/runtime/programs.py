@@ -19,6 +19,7 @@ program's under this name is traced again and replaced. Files are written atomic
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import threading
 import time
@@ -140,10 +141,14 @@ def filled_up(count: int) -> int:
 
 
 def _compiled(program: Callable[..., tuple[Array, ...]], options: dict[str, Any] | None) -> Callable[..., Any]:
-    """A program that is compiled by its first call, without options if there are none or the compiler refuses them."""
+    """A program that is compiled by its first call, without options if there are none or the compiler refuses them.
+
+    What the user's `XLA_FLAGS` state prevails.
+    """
     import jax
 
-    plain = jax.jit(program)
+    plain, stated = jax.jit(program), os.environ.get("XLA_FLAGS", "")
+    options = {name: value for name, value in (options or {}).items() if name not in stated}
     if not options:
         return plain
     quick = jax.jit(program, compiler_options=options)
