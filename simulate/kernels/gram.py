@@ -155,7 +155,9 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     return Record(*(part if part is None else part[0] for part in run_tasks(task, key[None], steps, part)))
 
 
-def run_tasks(task: Task, keys: np.ndarray, steps: np.ndarray, part: slice, beside: int = 1) -> Record:
+def run_tasks(
+    task: Task, keys: np.ndarray, steps: np.ndarray, part: slice, beside: int = 1, short: bool = False
+) -> Record:
     """`run` each of several tasks from its key (tasks, 2); the parts of the record are (tasks, seeds, ...).
 
     Parameters
@@ -166,11 +168,14 @@ def run_tasks(task: Task, keys: np.ndarray, steps: np.ndarray, part: slice, besi
         Those of `run`.
     beside
         The number of tasks, at least, that the program simulates side by side: one program serves fewer, too.
+    short
+        Whether the steps take less time than compiling them for speed. Steps of several examples, which would round
+        otherwise, are compiled for speed all the same.
     """
     size, count, tasks = batch(task.K), len(steps), len(keys)
     first, last, _ = part.indices(size)
     width, blocks = last - first, block_steps(task.K, task.M, task.drifting) if task.batch == 1 else 1
-    short = task.short and task.batch == 1
+    short = short and task.batch == 1
     program = Program(
         task.learner, task.K, task.M, blocks, width, task.dtype, size, task.drifting, beside, task.batch, short
     )
@@ -213,9 +218,11 @@ def options(program: Any) -> dict[str, Any] | None:
     return OWN_SUMS if program.dtype == "float32" and program.K <= SUMMED else None
 
 
-@partial(
-    CachedProgram, options=lambda program: {**(options(program) or {}), **(IN_HALF_THE_TIME if program.short else {})}
-)
+def _options(program: Program) -> dict[str, Any]:
+    return (options(program) or {}) | (IN_HALF_THE_TIME if program.short else {})
+
+
+@partial(CachedProgram, options=_options)
 def _run(program: Program, problem: Arguments, students: Array, state: State, steps: Array) -> tuple[Array, ...]:
     """The record of all seeds: parts along and across the teachers, and what the learner keeps."""
     problem = problem._replace(key=wrapped(problem.key))

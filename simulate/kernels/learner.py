@@ -110,7 +110,6 @@ class Task:
     drifting: bool = False
     inputs: Inputs = GAUSSIAN
     batch: int = 1  # examples of a step, which averages their f
-    short: bool = False  # whether its steps take less time than compiling them for speed
 
     def numbers(self, which: Any = 0) -> tuple[dict[str, Any], Changes | None]:
         """The parameters and changes of one of the tasks, or, for indices (lanes,), of the task in each lane."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -191,12 +191,11 @@ class Batches(units.Simulator, Generic[C]):
         """Return the engine's record of a unit, parts (cells, seeds, ...), as float64."""
         check_fork()
         cell, asked = unit.cells[0], unit.seeds.stop - unit.seeds.start
-        keys, engine = unit_keys(self.scenario, unit), self.engine(cell)
-        task = replace(self.task(cell, unit.cells[1:]), short=unit.short)
+        keys, engine, task = unit_keys(self.scenario, unit), self.engine(cell), self.task(cell, unit.cells[1:])
         with next_device(gpu=engine is vectors):
             recorded = steps(self.scenario.t, cell.N)
             if engine is gram:
-                made = gram.run_tasks(task, keys, recorded, unit.part, unit.beside)
+                made = gram.run_tasks(task, keys, recorded, unit.part, unit.beside, unit.short)
             else:
                 alone = engine.run(task, keys[0], recorded, unit.part)
                 made = Record(*(part if part is None else part[None] for part in alone))
