@@ -196,3 +196,24 @@ def test_on_a_machine_with_a_gpu_only_weight_vectors_leave_the_cpu(monkeypatch):
         assert jax.config.jax_default_device == cpus[0]
     with devices.next_device(gpu=True):
         assert jax.config.jax_default_device is None  # that of JAX, the GPU
+
+
+LOADED_LATER = """
+from threadpoolctl import threadpool_info
+from statmech.runtime.blas import one_thread
+
+with one_thread():
+    before = [library["user_api"] for library in threadpool_info()]
+import scipy.linalg
+with one_thread():
+    after = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+print("blas" in before, {*after})
+"""
+
+
+def test_a_blas_library_that_is_loaded_later_computes_on_one_thread_too():
+    given = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    printed = subprocess.run(
+        [sys.executable, "-c", LOADED_LATER], env=given, capture_output=True, text=True, check=True
+    )
+    assert printed.stdout == "False {1}\n"

@@ -8,10 +8,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from statmech.errors import ScenarioError
 from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
+from statmech.runtime.blas import one_thread
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario, check_type
 
@@ -103,7 +103,7 @@ def _filled(
     of_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
     solutions = chain.from_iterable(of_group(scenario, group) for group in groups)
     # products are small: further BLAS threads mostly wait for each other, which takes three times the time of descents
-    with threadpool_limits(1, user_api="blas"):
+    with one_thread():
         for cell, values in zip(cells, tracked(solutions, len(cells), progress), strict=True):
             fill(arrays, cell.index, values)
     if "control" in dataset:

@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from simulate.estimators.concept import Term, latex, text
 from simulate.estimators.indicators import attribute_of, encode
 from simulate.estimators.one_against_rest import OneAgainstRest, check_whole
 from simulate.kernels.conjunctions import Conjunction, Stage, boost, merged, output
+from statmech.runtime.blas import one_thread
 
 
 class SparsePerceptron(OneAgainstRest):
@@ -111,7 +111,7 @@ class SparsePerceptron(OneAgainstRest):
             for i, (name, words) in enumerate(zip(names, self._words(X.shape[1]), strict=True))
         ]
         indicators, attributes = encode(self.attributes_, X, self.missing, self.negated)
-        with threadpool_limits(1, user_api="blas"):  # its products are small: threads would mostly wait
+        with one_thread():  # its products are small: threads would mostly wait
             self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
         self.n_weights_ = sum(len(merged(stages)) for stages in self.stages_)

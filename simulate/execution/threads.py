@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from threadpoolctl import threadpool_limits
-
+from statmech.runtime.blas import one_thread
 from statmech.runtime.system import cores, memory
 
 
@@ -17,7 +16,7 @@ def threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
     pool = ThreadPoolExecutor(max_workers=workers or cores())
     try:
         # all cores are busy: BLAS threads below each of ours would wait for each other (K = 100: 5 times slower)
-        with threadpool_limits(1, user_api="blas"):
+        with one_thread():
             yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
