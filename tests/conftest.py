@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import gc
 import gzip
 import io
 import json
@@ -22,6 +23,7 @@ import xarray as xr
 
 import simulate
 from statmech import RULES
+from statmech.cli.commands import COLLECTED
 from statmech.inputs import INPUTS, Gaussian
 from statmech.results import comparison, store
 
@@ -75,6 +77,18 @@ class Costs:
             item.user_properties.append(("seconds", _seconds() - item.begun))
 
 
+class Quick:
+    """Programs of a test marked `quick`, of its fixtures, and of examples are compiled with few optimisations."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        marked = item.get_closest_marker("quick") is not None or isinstance(item, pytest.DoctestItem)
+        if not marked or item.config.getoption("--quick"):
+            return (yield)
+        with few_optimisations():
+            return (yield)
+
+
 DEAR_EXAMPLES = {  # pages and docstrings
     "figures.compose",
     "figures.overlay.draw",
@@ -100,18 +114,11 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_configure(config):
+    gc.set_threshold(COLLECTED)
     if config.getoption("--quick"):  # XLA reads them when it starts
         os.environ |= quick_environment()
-    config.pluginmanager.register(Costs())  # a conftest's own hooks see this folder's tests only
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    """Compile the programs of a test marked `quick`, and of its fixtures, with few optimisations."""
-    if item.get_closest_marker("quick") is None or item.config.getoption("--quick"):
-        return (yield)
-    with few_optimisations():
-        return (yield)
+    for hooks in (Costs(), Quick()):  # a conftest's own see this folder's tests only
+        config.pluginmanager.register(hooks)
 
 
 @contextlib.contextmanager
