@@ -1,6 +1,6 @@
 """This library beside its peers: CPU time of the same work, and whether the numbers agree.
 
-    python benchmarks/peers.py           # pins itself to one core; two minutes
+    python benchmarks/peers.py           # pins itself to one core; a minute
     python benchmarks/peers.py --tiny    # the same at toy size: tests that it runs, not how fast
 
 scikit-learn, NumPy and SciPy always run. Peers that are on no package index run where they are found (peer_programs.py
