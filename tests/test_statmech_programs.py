@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from conftest import quick_environment
 
 from simulate.kernels import gram
+from simulate.learners import minover
 from statmech.runtime import files, programs
 from statmech.runtime.jax_cache import folder
 from statmech.runtime.programs import CachedProgram
@@ -81,11 +83,24 @@ def test_a_program_is_traced_in_the_first_process_alone(process, tmp_path):
 def test_options_that_the_compiler_does_not_know_are_left_out():
     """XLA's options come and go with its versions; that of JAX 0.10 knows those that are used."""
     x = np.arange(3.0)
-    for options in gram.IN_HALF_THE_TIME, gram.OWN_SUMS, {"xla_option_of_another_version": 1}, None:
+    for options in programs.UNDIVIDED, gram.IN_HALF_THE_TIME, gram.OWN_SUMS, {"xla_option_of_another_version": 1}, None:
         program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: options}.get)
         np.testing.assert_array_equal(program(2.0, x)[0], 2 * x)
     if jax.__version__.startswith("0.10."):
         jax.jit(lambda x: x, compiler_options=gram.IN_HALF_THE_TIME | gram.OWN_SUMS)(x)  # unknown ones would be refused
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="one thread")
+def test_no_operation_of_a_simulation_is_divided_among_threads():
+    """XLA would divide those of MinOver from few data sets on, which take three times as long then."""
+    given = np.ones((8, 224, 224)), np.full(8, 224), np.full((8, 1), 10)
+    with jax.enable_x64(True):
+        compiled = [
+            jax.jit(partial(minover.run.function, "epochs"), compiler_options=options).lower(*given).compile()
+            for options in (None, minover.run.options("epochs"))
+        ]
+    divided = ["outer_dimension_partitions" in one.as_text() for one in compiled]
+    assert divided == [True, False]
 
 
 def test_what_the_user_states_in_XLA_FLAGS_prevails(monkeypatch):
@@ -93,7 +108,8 @@ def test_what_the_user_states_in_XLA_FLAGS_prevails(monkeypatch):
     given, jit = [], jax.jit
     monkeypatch.setattr(jax, "jit", lambda function, **options: given.append(options) or jit(function))
     programs._compiled(lambda x: x, programs.QUICK)
-    assert given == [{}, {"compiler_options": {"xla_cpu_parallel_codegen_split_count": 1}}]
+    kept = programs.UNDIVIDED | {"xla_cpu_parallel_codegen_split_count": 1}
+    assert given == [{}, {"compiler_options": kept}]
 
 
 def test_a_static_argument_a_shape_a_type_and_a_setting_are_other_programs(process, tmp_path):
@@ -300,6 +316,7 @@ import functools, os, sys
 import simulate, theory
 from statmech import Scenario, load
 from simulate.kernels import gram
+from simulate.learners import minover
 from simulate.learners import cyclic, minover
 from theory.online import combinations
 traced = []

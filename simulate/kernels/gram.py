@@ -60,7 +60,7 @@ from statmech.random_numbers import (
     normals_and_uniforms_at,
     wrapped,
 )
-from statmech.runtime.programs import QUICK, CachedProgram, filled_up
+from statmech.runtime.programs import QUICK, UNDIVIDED, CachedProgram, filled_up
 from statmech.schedules import Changes
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
@@ -213,13 +213,13 @@ def padded(steps: np.ndarray) -> np.ndarray:
     return np.pad(steps, (0, filled_up(max(FEWEST, len(steps))) - len(steps)), mode="edge")
 
 
-def options(program: Any) -> dict[str, Any] | None:
+def options(program: Any) -> dict[str, Any]:
     """The compiler's options for a program of the Gram engine, or of its groups."""
-    return OWN_SUMS if program.dtype == "float32" and program.K <= SUMMED else None
+    return UNDIVIDED | (OWN_SUMS if program.dtype == "float32" and program.K <= SUMMED else {})
 
 
 def _options(program: Program) -> dict[str, Any]:
-    return (options(program) or {}) | (IN_HALF_THE_TIME if program.short else {})
+    return options(program) | (IN_HALF_THE_TIME if program.short else {})
 
 
 @partial(CachedProgram, options=_options)

@@ -31,7 +31,7 @@ from statmech.inputs import Axes, Grouped, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.random_numbers import folded, normals, wrapped
-from statmech.runtime.programs import cached_program
+from statmech.runtime.programs import CachedProgram
 from statmech.schedules import Changes
 
 TEST_INPUTS, TEST_PARTS = 4096, 16  # inputs on which errors are measured, and the parts they are drawn in
@@ -122,7 +122,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
 
-@cached_program
+@partial(CachedProgram, options=lambda program: None)  # one seed of many inputs may have all cores
 def _run(program: Program, keys: Array, problem: Arguments, steps: Array) -> tuple[Any, ...]:
     """The record of all seeds: its parts, without errors where they are not measured."""
     # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit

@@ -44,9 +44,12 @@ STARTED = time.time() - 5.0  # modules may have been imported this long before
 LARGEST = 2**26  # bytes of a program
 COUNTS = 1, 8, 32, 128  # of recorded times or lanes, for which programs are compiled; beyond, multiples of the last
 SIZE = hashlib.sha256().digest_size
+# XLA divides operations of as few as 2,000 numbers among threads, which then wait for each other at every step;
+# units of work side by side keep all cores busy anyway
+UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 # XLA's former way of fusing operations, in one piece: compiles in two fifths of the time, what it compiles takes up to
 # a quarter longer, and last digits differ
-QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+QUICK = UNDIVIDED | {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
 class _Undetermined(Exception):
@@ -56,13 +59,14 @@ class _Undetermined(Exception):
 class CachedProgram:
     """A compiled function of one static argument and arrays that returns a tuple of arrays.
 
-    With `options` of the compiler for a static argument, which another version of it may not know.
+    With `options` of the compiler for a static argument, which another version of it may not know; by default no
+    operation is divided among threads.
     """
 
     def __init__(
         self,
         function: Callable[..., tuple[Array, ...]],
-        options: Callable[[Any], dict[str, Any] | None] = lambda static: None,
+        options: Callable[[Any], dict[str, Any] | None] = lambda static: UNDIVIDED,
     ):
         update_wrapper(self, function)
         self.function, self.options = function, options
