@@ -316,7 +316,6 @@ import functools, os, sys
 import simulate, theory
 from statmech import Scenario, load
 from simulate.kernels import gram
-from simulate.learners import minover
 from simulate.learners import cyclic, minover
 from theory.online import combinations
 traced = []
