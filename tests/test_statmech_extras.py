@@ -35,6 +35,7 @@ JOBS = {
 }
 REFUSED = {  # what a command needs, and the extra that has it
     ("run", "attention", "N=100", "seeds=2"): ("an attentive perceptron needs numba", "estimators"),
+    ("run", "stopping", "seeds=2"): ("a walk with early stopping needs numba", "estimators"),
     ("run", "digits", "seeds=1"): ("an estimator needs sklearn", "estimators"),
     ("run", "boosting", "k=3", "seeds=1"): ("boosting over conjunctions of three needs numba", "estimators"),
     ("explore", "ensemble"): ("explore needs panel", "explore"),

@@ -10,6 +10,7 @@ import numpy as np
 
 from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
 from simulate.kernels.partial_sums import walks
+from statmech.runtime.extras import require
 from statmech.scenarios.cells import words_of
 from statmech.scenarios.stopping import Stopping, StoppingCell
 
@@ -21,6 +22,10 @@ class Simulator(SeedBySeed):
 
     source = "walks of Gaussian features"
     scenario: Stopping
+
+    def check(self) -> None:
+        """Refuse to run without Numba, which compiles the loop over features."""
+        require("a walk with early stopping", "estimators", "numba")
 
     def memory(self) -> float:
         """Bytes that the largest unit holds: walks, those before them, and what all of them share."""
