@@ -31,12 +31,13 @@ from statmech.inputs import Axes, Grouped, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family
 from statmech.random_numbers import folded, normals, wrapped
-from statmech.runtime.programs import CachedProgram
+from statmech.runtime.programs import DIVIDED, CachedProgram
 from statmech.schedules import Changes
 
 TEST_INPUTS, TEST_PARTS = 4096, 16  # inputs on which errors are measured, and the parts they are drawn in
 BLOCK = 16  # steps per block: fewer make thin matrix products, with more the inner products cost more than the inputs
-
+# N from which threads share operations: with fewer inputs that takes more CPU time, and ends no sooner
+MANY_INPUTS = 30_000
 
 Draw = Callable[[Array, int], Array]  # inputs of shape (M, N), from a key and M
 
@@ -122,7 +123,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
 
-@partial(CachedProgram, options=lambda program: None)  # one seed of many inputs may have all cores
+@partial(CachedProgram, options=lambda program: DIVIDED if program.N >= MANY_INPUTS else {})
 def _run(program: Program, keys: Array, problem: Arguments, steps: Array) -> tuple[Any, ...]:
     """The record of all seeds: its parts, without errors where they are not measured."""
     # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit

@@ -47,9 +47,10 @@ SIZE = hashlib.sha256().digest_size
 # XLA divides operations of as few as 2,000 numbers among threads, which then wait for each other at every step;
 # units of work side by side keep all cores busy anyway
 UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+DIVIDED = {"xla_disable_hlo_passes": ""}
 # XLA's former way of fusing operations, in one piece: compiles in two fifths of the time, what it compiles takes up to
 # a quarter longer, and last digits differ
-QUICK = UNDIVIDED | {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
 class _Undetermined(Exception):
@@ -59,14 +60,14 @@ class _Undetermined(Exception):
 class CachedProgram:
     """A compiled function of one static argument and arrays that returns a tuple of arrays.
 
-    With `options` of the compiler for a static argument, which another version of it may not know; by default no
-    operation is divided among threads.
+    With `options` of the compiler for a static argument, which another version of it may not know. No operation is
+    divided among threads, unless they are `DIVIDED`.
     """
 
     def __init__(
         self,
         function: Callable[..., tuple[Array, ...]],
-        options: Callable[[Any], dict[str, Any] | None] = lambda static: UNDIVIDED,
+        options: Callable[[Any], dict[str, Any]] = lambda static: {},
     ):
         update_wrapper(self, function)
         self.function, self.options = function, options
@@ -77,6 +78,10 @@ class CachedProgram:
         self.programs: dict[Any, Callable[..., tuple[Array, ...]]] = {}
         self._lock = threading.Lock()
 
+    def compiler_options(self, static: Any) -> dict[str, Any]:
+        """All options with which the program of a static argument is compiled."""
+        return UNDIVIDED | self.options(static)
+
     def __call__(self, static: Any, *arguments: Any) -> tuple[Array, ...]:
         import jax
 
@@ -86,7 +91,7 @@ class CachedProgram:
         with self._lock:  # units of work that start together wait for one program
             if signature not in self.programs:
                 program = self._find(static, tree, shapes, arrays)
-                self.programs[signature] = _compiled(program, self.options(static))
+                self.programs[signature] = _compiled(program, self.compiler_options(static))
         return self.programs[signature](*arrays)
 
     def _find(self, static: Any, tree: Any, shapes: Any, arrays: list[Any]) -> Callable[..., tuple[Array, ...]]:
@@ -144,7 +149,7 @@ def filled_up(count: int) -> int:
     return next((least for least in COUNTS if count <= least), -(-count // COUNTS[-1]) * COUNTS[-1])
 
 
-def _compiled(program: Callable[..., tuple[Array, ...]], options: dict[str, Any] | None) -> Callable[..., Any]:
+def _compiled(program: Callable[..., tuple[Array, ...]], options: dict[str, Any]) -> Callable[..., Any]:
     """A program that is compiled by its first call, without options if there are none or the compiler refuses them.
 
     What the user's `XLA_FLAGS` state prevails.
@@ -152,7 +157,7 @@ def _compiled(program: Callable[..., tuple[Array, ...]], options: dict[str, Any]
     import jax
 
     plain, stated = jax.jit(program), os.environ.get("XLA_FLAGS", "")
-    options = {name: value for name, value in (options or {}).items() if name not in stated}
+    options = {name: value for name, value in options.items() if name not in stated}
     if not options:
         return plain
     quick = jax.jit(program, compiler_options=options)
