@@ -9,11 +9,13 @@ import pickle
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import SkipTest
 
 import jax
 import joblib
+import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -30,6 +32,7 @@ from simulate.estimators import adatron_blocks, minover_blocks
 from simulate.estimators.concept import LATEX, RELATIONS
 from simulate.estimators.margin_updates import passive_aggressive
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
+from simulate.kernels.coordinate_loops import compiled
 from simulate.kernels.mistakes import mistakes as walk
 from simulate.kernels.partial_sums import Attentive, lessons, walks
 from simulate.learners import (
@@ -429,7 +432,18 @@ def test_no_fit_compiles_for_its_shape():
         adatron_blocks.product,
         adatron_blocks.distance,
     ):
-        assert len(loop.signatures) == 1
+        assert len(loop.compiled().signatures) == 1
+
+
+def test_a_loop_is_compiled_by_its_first_call_alone_also_of_many_threads(monkeypatch):
+    made, njit = [], numba.njit
+    monkeypatch.setattr(numba, "njit", lambda *types, **options: made.append(types) or njit(*types, **options))
+    inner = compiled("f8(f8)")(lambda x: x + 1)
+    outer = compiled("f8(f8)")(lambda x: 2 * inner(x))
+    assert made == []
+    with ThreadPoolExecutor(8) as threads:
+        assert [*threads.map(outer, [1.0] * 8)] == [4.0] * 8
+    assert made == [("f8(f8)",)] * 2
 
 
 @pytest.mark.parametrize("order", ["fixed", "random", "weight"])

@@ -95,7 +95,7 @@ class MinOver(_Stored):
         self.fit_intercept = fit_intercept
 
     def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        from simulate.estimators import minover_blocks  # compiled
+        from simulate.estimators import minover_blocks  # needs Numba
 
         run = minover_blocks.learn(z, recorded * len(z), self.stop)
         converged = gap(run.fields, run.strengths[-1]) <= self.within
@@ -133,6 +133,6 @@ class AdaTron(_Stored):
         self.fit_intercept = fit_intercept
 
     def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        from simulate.estimators import adatron_blocks  # compiled
+        from simulate.estimators import adatron_blocks  # needs Numba
 
         return adatron_blocks.learn(z, recorded, self.omega, self.tolerance)

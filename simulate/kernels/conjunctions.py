@@ -206,7 +206,7 @@ class Search:
 
     def _with_three_more(self, part: Part, allowed: np.ndarray, found: Found) -> None:
         """Take three of the others."""
-        from simulate.kernels.triples import best_of_three  # compiled
+        from simulate.kernels.triples import best_of_three  # needs Numba
 
         assert part.masses is not None
         equal = found.least * (1 - 2e-12) - 2e-15  # one that comes later may have lower indices

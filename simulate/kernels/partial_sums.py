@@ -60,7 +60,7 @@ def walks(
     >>> walks(np.array([[2.0, -9.0], [0.5, -1.0]]), np.ones(2), np.array([1, 2]), tau=1.0)
     Walks(sums=array([ 2. , -0.5]), features=array([1, 2]))
     """
-    from simulate.kernels.first_passage import walk  # compiled
+    from simulate.kernels.first_passage import walk  # needs Numba
 
     (m, n), sums, features = z.shape, np.empty(len(z)), np.empty(len(z), int)
     z, w, start = np.require(z, float, ARRAY), np.require(w, float, ARRAY), np.full(m, start, float)
@@ -176,7 +176,7 @@ def lessons(
     learns
         True to add each mistaken example to the student's w in place (no bias): the caller only updates the level.
     """
-    from simulate.kernels.first_passage import walk  # compiled
+    from simulate.kernels.first_passage import walk  # needs Numba
 
     (m, n), row = z.shape, 0
     z, start = np.require(z, float, ARRAY), np.require(start, float, ARRAY)
