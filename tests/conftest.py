@@ -92,8 +92,11 @@ class Quick:
 DEAR_EXAMPLES = {  # pages and docstrings
     "figures.compose",
     "figures.overlay.draw",
+    "figures.panels.panel",
+    "own_data.md",
     "python.md",
     "statmech.api.draw",
+    "statmech.random_numbers.normals_and_uniforms",
     "statmech.results.comparison.rows",
     "statmech.results.corrections.resolved",
     "statmech.results.corrections.unresolved",

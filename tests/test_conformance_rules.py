@@ -179,13 +179,14 @@ def test_the_same_key_gives_the_same_bits_and_another_key_others(rule):
     assert not np.any(first.R.values == other.R.values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(  # other rules: tests/test_simulate_lanes.py and tests/test_simulate_engines.py
     ("rule", "engine"),
     [
         (IN_BRIEF, "gram"),
-        pytest.param(IN_BRIEF, "vectors", marks=pytest.mark.slow),
+        (IN_BRIEF, "vectors"),
         *(
-            pytest.param(*case, marks=[pytest.mark.slow, pytest.mark.quick])
+            pytest.param(*case, marks=pytest.mark.quick)
             for case in (("adatron_textbook", "gram"), ("cautious", "gram"), ("cautious", "vectors"))
         ),
     ],

@@ -80,6 +80,7 @@ def killed(path, config):
         run_into(path, scenario_from(config), tell=tell)
 
 
+@pytest.mark.slow
 @pytest.mark.quick  # `test_statmech_survival` compares bits of chunks with the full compiler
 @most_kinds
 def test_a_sweep_that_grows_is_killed_and_ends_in_shards_has_the_bits_of_one_run(scenario, path):

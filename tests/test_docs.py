@@ -494,6 +494,7 @@ def test_what_a_user_reads_is_plain_english(source):
     assert {name: places for name, places in problems.items() if places} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_of_text_has_texts(source):
     found = [text for _, text in texts(source)]

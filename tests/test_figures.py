@@ -611,6 +611,7 @@ def test_a_caption_says_why_points_are_expected_off_the_lines():
     assert "symmetric" not in captions.caption(alone, "overlay")
 
 
+@pytest.mark.slow
 def test_a_caption_states_the_values_of_parallel_axes_once():
     together = {"rule": ["hebb", "hebb", "perceptron"], "schedule": [{"t0": 5}, {"t0": 7}, {"t0": 5}]}
     scenario = Scenario(N=10, t=1, seeds=2, zip=together)

@@ -37,6 +37,7 @@ def least_squares():
     return Risk(loss=["square"], teacher="linear", noise=0.5, lam=0, alpha=[0.5, 2.0])
 
 
+@pytest.mark.slow
 def test_a_line_breaks_at_a_first_order_transition_and_nowhere_else():
     lines = chart_of(transition(), "m").curves["theory"].data
     [jump] = np.unique(theory.solve(transition()).alpha_alg)
@@ -46,6 +47,7 @@ def test_a_line_breaks_at_a_first_order_transition_and_nowhere_else():
     assert lines["y"][1][0] > lines["y"][0][-1] + 0.05
 
 
+@pytest.mark.slow
 def test_a_transition_that_the_solver_does_not_state_is_drawn_as_a_slope(monkeypatch):
     """The planted error of the test above."""
     monkeypatch.setattr(inference, "JUMPS", {})

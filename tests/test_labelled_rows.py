@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from conftest import brief
 from typer.testing import CliRunner
 
 import simulate
@@ -99,7 +100,7 @@ def test_both_models_of_labels_have_the_same_squared_error_but_for_terms_of_orde
     assert np.isnan(moments.eps_y).all()
 
 
-@pytest.mark.parametrize("population", ["table", "held_out"])
+@pytest.mark.parametrize("population", brief(["table", "held_out"]))
 def test_the_best_penalty_has_the_smallest_error_and_is_that_of_the_runs(population):
     best = LabelledRows(population=population, **CLOUDS | {"lam": "best"})
     solved = theory.solve(best)

@@ -19,6 +19,7 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import brief
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -725,7 +726,7 @@ def test_negation_adds_nothing_to_single_values():
     assert plain.stages_ == negated.stages_
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", brief([2, 3]))
 def test_no_conjunction_joins_two_indicators_of_one_attribute_negated_or_not(k):
     X, y = things()
     y = np.where(np.random.default_rng(1).random(300) < 0.3, y[::-1], y)

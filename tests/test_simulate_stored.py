@@ -176,6 +176,7 @@ def test_the_perceptron_in_strengths_equals_the_perceptron_in_weights():
             assert bool(one.converged) == bool(np.all(z @ w > 0))
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_recorded_times_within_an_epoch_change_nothing_later():
     for learner in ("perceptron", "adatron", "minover"):

@@ -110,14 +110,11 @@ def deviation(run, given, **planted):
     return min(p) * len(p)
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 @pytest.mark.parametrize(
     ("learning", "batch"),
-    [
-        ("perceptron", 1),
-        *(pytest.param(*one, marks=pytest.mark.slow) for one in (("perceptron", 3), ("network", 1), ("network", 12))),
-        *(pytest.param("dropout", batch, marks=pytest.mark.slow) for batch in (1, 12)),
-    ],
+    [("perceptron", 1), ("perceptron", 3), ("network", 1), ("network", 12), ("dropout", 1), ("dropout", 12)],
 )
 def test_the_chain_has_the_distribution_of_weight_vectors(learning, batch):
     """Of fewer examples than students, and of more than inputs; another share of replay, other labels, and masks that

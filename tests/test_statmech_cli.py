@@ -461,6 +461,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
     assert counted["missing"] > 0
 
 
+@pytest.mark.slow
 def test_a_signal_that_does_not_wake_the_main_thread_ends_the_process():
     code = (  # the kernel delivers the signal to another thread
         "import signal, threading\n"
@@ -481,6 +482,7 @@ def test_a_signal_that_does_not_wake_the_main_thread_ends_the_process():
     assert waiting.returncode == 143
 
 
+@pytest.mark.slow
 def test_a_signal_that_is_being_handled_does_not_end_the_process_early():
     code = (
         "import time\n"

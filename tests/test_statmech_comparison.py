@@ -181,6 +181,7 @@ def test_a_sweep_in_which_no_run_converges_is_not_judged():
     assert [cell.text for cell in table.rows[0]] == ["0/12"]
 
 
+@pytest.mark.slow
 def test_values_that_theory_rounds_are_not_judged_by_a_spread_far_below_its_rounding():
     """Runs near 0 that scatter by 1e-16 beside a theory of 2e-9; a theory that errs by 1e-6 is found all the same."""
     scenario = Scenario(rule="hebb", N=100, t=[1, 2], seeds=20)

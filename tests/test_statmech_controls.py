@@ -83,8 +83,9 @@ def test_theory_of_two_tasks_follows_the_rate_the_labels_noise_and_the_rehearsal
     np.testing.assert_allclose(solution.eps_g.values[-1], np.arccos(along / np.sqrt(squared)) / np.pi, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.quick
-@pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["gram", "vectors"])
 def test_runs_of_two_tasks_follow_them_at_any_size(engine):
     """The mean parts along the teachers are exact at N = 20; labels wrong for one unit of time more are found."""
     runs = simulate.run(hebb_of_two(N=20, seeds=4000, engine=engine))
@@ -95,6 +96,7 @@ def test_runs_of_two_tasks_follow_them_at_any_size(engine):
     assert np.all(np.abs(along.mean("seed").values - later) > 8 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_a_network_whose_noise_and_rate_change_has_the_errors_of_its_runs():
     start = {"Q": 0.25, "R": {"diagonal": 0.2}}

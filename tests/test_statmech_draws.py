@@ -94,6 +94,7 @@ def test_no_random_word_repeats():
     assert len(np.unique(words)) > 10_001 - 5  # a few coincidences among 2^32
 
 
+@pytest.mark.slow
 def test_keys_made_on_the_host_are_those_of_jax():
     """Across the range of the experiment's key, and of the words and numbers that are folded into it."""
     numbers = [0, 1, 63, 2**31 - 1, 2**31, 2**32 - 1]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import brief
 
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
@@ -273,7 +274,7 @@ def test_a_file_name_is_not_read_as_html(rows):
     assert menu.options["&lt;b&gt;.csv"] == "as given"
 
 
-@pytest.mark.parametrize(("eta", "t"), [(0.5, 50.0), (2.0, 1e4)])
+@pytest.mark.parametrize(("eta", "t"), brief([(0.5, 50.0), (2.0, 1e4)]))
 def test_a_drag_over_power_laws_is_as_accurate_as_a_chart_can_show(eta, t):
     """A planted fourth of the digits would be seen; all digits would take four times as long."""
     from figures.explorer.page_theory import _solved, with_all_digits

@@ -166,6 +166,7 @@ def test_a_function_of_time_stays_in_force_and_its_step_is_dragged_below_the_err
     assert live.scenario.config()["flip"] == 0.1  # as its curriculum without an order
 
 
+@pytest.mark.slow
 def test_a_key_that_changes_with_time_lies_along_x_as_a_number(opened):
     page = opened("curriculum", ["N=100", "t=1,20", "rule=hebb", "figure.split=[]"])
     before = page.source.scenario
@@ -184,6 +185,7 @@ def test_several_functions_of_time_are_curves_in_the_colours_of_their_errors(ope
     assert [curve.theory[-1] for curve in flips] == [0, 0.2, 0.1]
 
 
+@pytest.mark.slow
 def test_a_page_whose_optimum_is_unknown_opens_without_it(opened, monkeypatch):
     monkeypatch.setattr(page_theory, "is_to_be_searched", lambda scenario: "control" in scenario.theory_only)
     page = opened("optimal_rate", ["N=100", "t=1,5,20"])

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import statmech
+from conftest import brief, statmech
 
 import simulate
 import theory
@@ -86,7 +86,8 @@ def contents(folder):
 EACH = [["run"], ["run", "seeds=8"], ["simulate"], ["simulate", "seeds=8"]]
 
 
-@pytest.mark.parametrize("commands", [[["compare"]], pytest.param(EACH, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("commands", [[["compare"]], EACH])
 def test_results_of_an_edited_rule_are_refused_with_the_file_s_name(mine, config, tmp_path, capsys, commands):
     mine()
     for made in ("simulate", "theory"):
@@ -327,7 +328,7 @@ def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(
     assert recomputation.recompute(path, 1).differing == []
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", brief([0, 1]))
 def test_verify_recomputes_runs_of_every_version(path, another_version, small_chunks, capsys, number):
     begin, end = another_version
     scenario = Scenario(rule=["hebb", "perceptron"], **SWEEP)

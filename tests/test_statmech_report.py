@@ -313,6 +313,7 @@ def shown(page) -> list[int]:
     )
 
 
+@pytest.mark.slow
 def test_the_vote_and_mean_of_a_single_student_have_no_charts_of_their_own():
     scenario = Scenario(rule=["hebb", "perceptron"], N=50, t=[1, 2, 4], K=[1, 3])
     one, three = charts.charts(Results(scenario, theory=theory.solve(scenario))).sets

@@ -66,6 +66,7 @@ def test_the_order_of_runs_chunks_and_workers_do_not_change_the_bits(scenario, t
     assert_same_bits(tmp_path / "0.zarr", scenario, simulated)
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_a_changed_number_changes_the_digest():
     """The control of the tests above and below."""

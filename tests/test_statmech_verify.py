@@ -191,6 +191,7 @@ def test_a_store_without_fingerprints_stays_unverifiable_when_it_is_extended(pat
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**{**SWEEP, "seeds": 5})).R)
 
 
+@pytest.mark.slow
 def test_stores_of_shards_merged_by_hand_are_valid(path):
     """As merged by rsync from two machines: fingerprints depend on the config, not on the disk."""
     other = path.with_name("other.zarr")
@@ -239,6 +240,7 @@ def test_a_folder_without_results_is_refused(tmp_path):
         verify(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_json_has_the_same_parts(path, capsys):
     run_into(path, StoredExamples(**SWEEP))
     assert statmech("verify", path, "--json") == 0

@@ -174,6 +174,7 @@ def test_along_a_smooth_optimum_the_hamiltonian_is_constant_and_the_error_that_o
     assert np.ptp(tilted) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_the_mean_error_over_time_of_a_perceptron_is_least_at_the_same_rate():
     """What lowers the error fastest now is best for all later times, and so for their mean."""
@@ -189,6 +190,7 @@ def test_the_mean_error_over_time_of_a_perceptron_is_least_at_the_same_rate():
     assert mean.gain.item() > 1
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_where_a_search_errs_the_best_constant_is_taken(monkeypatch):
     wish = Optimal(segments=2)
@@ -243,6 +245,7 @@ def test_an_optimal_dropout_has_the_errors_of_its_fixed_steps_and_beats_a_consta
     assert cell.drops
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_a_stored_optimum_is_drawn_without_another_search(monkeypatch):
     """By a process that knows of none; another optimum is searched."""

@@ -140,6 +140,7 @@ def test_weights_drawn_at_the_start_have_the_variance_of_random_vectors():
         assert seen == pytest.approx(solution[f"{name}_std"].item(), rel=4 / 8000**0.5 + 1 / 50)
 
 
+@pytest.mark.slow
 def test_given_starts_have_no_spread_and_no_bias_at_first():
     solution = theory.solve(Scenario(rule="hebb", N=50, t=[0, 1], start={"R": 0.3}, corrections=True))
     for name in ("R", "length", "eps_g"):

@@ -236,6 +236,7 @@ def test_small_errors_keep_their_digits():
     np.testing.assert_allclose(one, 0.55 * np.exp(-0.7 * 1.3 * np.array([5, 100])), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_permutation_of_students_permutes_their_trajectories():
     turned = GENERAL["start"] | {"Q": [[0.3, 0.1], [0.1, 0.5]], "R": [[-0.1, 0.15], [0.2, 0.05]], "v": [0.5, 0.8]}
     one, other = (theory.solve(network(**GENERAL | {"start": start, "t": 5})) for start in (GENERAL["start"], turned))

@@ -164,11 +164,13 @@ def runs():
     return simulate.run(OnlineClusters(**RUN))
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_runs_agree_with_theory(runs):
     assert not disagreements(runs, theory.solve(OnlineClusters(**RUN)))
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_theory_with_swapped_centres_or_without_the_variance_of_inputs_disagrees_with_runs(runs, monkeypatch):
     with monkeypatch.context() as planted:
@@ -244,6 +246,7 @@ def test_both_engines_have_the_law_of_weight_vectors_at_small_N(engine):
     assert smallest_probability(made, step_by_step(cell, 3000, rng, shift=1.0)) < 1e-4 / 6
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_a_run_measures_its_error_on_all_inputs():
     runs = simulate.run(OnlineClusters(**GIVEN | UNEQUAL | {"seeds": 2, "N": 200, "t": [2]}))

@@ -60,6 +60,7 @@ def test_one_task_has_the_equations_of_one_teacher(given):
         np.testing.assert_allclose(tasks[name].values.ravel(), other.values.ravel(), rtol=5e-9, err_msg=name)
 
 
+@pytest.mark.slow
 def test_equal_teachers_are_one_and_opposite_ones_have_the_other_answer():
     """However small the error: 1 - R is integrated for each task."""
     given = {"t": [5, 1e6], "switch": 50, "start": {"R": 0.0}, "rule": ["perceptron", "adatron_textbook"]}

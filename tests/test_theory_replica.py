@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import brief
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import comb, log_ndtr, ndtr
@@ -70,7 +71,7 @@ def test_the_pseudo_inverse_is_no_better_than_chance_at_alpha_1():
     assert eps(0.99, "pseudo_inverse") < 0.47 > eps(1.01, "pseudo_inverse")
 
 
-@pytest.mark.parametrize("alpha", [0.3, 2.0, 8.0])
+@pytest.mark.parametrize("alpha", brief([0.3, 2.0, 8.0]))
 def test_gibbs_learning_is_the_stationary_point_of_its_entropy(alpha):
     """An independent form: the replica-symmetric entropy per weight, extremised numerically in q."""
 

@@ -102,6 +102,7 @@ def test_the_best_decay_of_hebb_is_known():
     assert np.argmin(found.values) == 1
 
 
+@pytest.mark.slow
 def test_a_state_that_does_not_exist_is_nan_with_the_reason():
     hebb = theory.stationary(Scenario(rule="hebb", drift=[0, 0.01], decay=[0, 0.1], t=1))
     assert np.isfinite(hebb.eps_g).values.tolist() == [[False, True], [False, True]]

@@ -86,6 +86,7 @@ def test_tables_of_clusters_predict_the_error_of_their_population(name):
     assert np.all(np.abs(z) < 3.5)
 
 
+@pytest.mark.slow
 def test_leaving_the_noise_of_the_means_in_is_found():
     loss = on_labels(LOSSES["logistic"]())
     population = minimum(loss, GaussianClusters().among(None), ALPHA, np.full(4, 0.1)).eps_g
