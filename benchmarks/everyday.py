@@ -68,6 +68,7 @@ def seconds(process: Process, cache: Path, results: Path) -> float:
     with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as new:
         out = ("--out", str(results if process.kept else new)) if process.writes else ()
         environment = os.environ | {"STATMECH_CACHE": empty if process.cold else str(cache)}
+        environment["PYTHONDONTWRITEBYTECODE"] = ""  # Python keeps what it compiles, as of an installed package
         before = _children()
         subprocess.run(
             [sys.executable, *process.arguments, *out], env=environment, check=True, capture_output=True, cwd=new

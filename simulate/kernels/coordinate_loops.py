@@ -39,7 +39,7 @@ class CompiledLoop:
 
     @property
     def _numba_type_(self) -> Any:
-        """What Numba takes the loop for in another one."""
+        """Numba's type of the loop, where another one calls it."""
         import numba
 
         return numba.typeof(self.compiled())
