@@ -7,6 +7,7 @@ code, headings, signatures and the text of links do not.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from docutils import nodes
 from sphinx import addnodes
@@ -46,17 +47,20 @@ FORMULA = re.compile(
 )
 INITIALS = "BCDEFGHJLMST"  # of names and journals, where a full stop and a word follow
 LISTED = re.compile(r"experiments? (?:[A-Z],? (?:and )?)*$", re.IGNORECASE)
-UNIT = re.compile(r"\d\s$")
+UNIT = re.compile(r"(?:\d|\b(?:CPU|wall))\s$")
+SECONDS = re.compile(r"(?:^|, )s$")  # in the head of a column
 
 
-def parts(text: str) -> list[tuple[bool, str]]:
-    r"""The pieces of a text, each with whether it is a formula, and formulas in LaTeX.
+def parts(text: str, head: bool = False) -> list[tuple[bool, str]]:
+    r"""The pieces of a text, or of the head of a column, each with whether it is a formula, and formulas in LaTeX.
 
     >>> parts("as N → ∞ at α = 0.5 (15 s)")
     [(False, 'as '), (True, 'N \\to \\infty'), (False, ' at '), (True, '\\alpha = 0.5'), (False, ' (15 s)')]
+    >>> parts("K = 3, s", head=True), parts("s of P", head=True)
+    ([(True, 'K = 3'), (False, ', s')], [(True, 's'), (False, ' of '), (True, 'P')])
     """
-    found, at = [], 0
-    for hit in FORMULA.finditer(text):
+    found, at, end = [], 0, len(text) - bool(head and SECONDS.search(text))
+    for hit in FORMULA.finditer(text, 0, end):
         if is_formula(text, hit):
             found += [(False, text[at : hit.start()]), (True, latex(hit[0]))]
             at = hit.end()
@@ -99,7 +103,7 @@ class Formulas(SphinxTransform):
     def apply(self) -> None:
         for text in list(self.document.findall(nodes.Text)):
             if _is_prose(text):
-                pieces = parts(str(text))
+                pieces = parts(str(text), head=any(isinstance(it, nodes.thead) for it in _around(text)))
                 if any(formula for formula, _ in pieces):
                     text.parent.replace(text, [_node(formula, piece) for formula, piece in pieces])
 
@@ -112,13 +116,17 @@ KEPT = (
 
 
 def _is_prose(text: nodes.Text) -> bool:
-    node, inside = text.parent, False
+    around = [*_around(text)]
+    inside = any(isinstance(node, nodes.paragraph | nodes.entry) for node in around)
+    return inside and not any(isinstance(node, KEPT) for node in around)
+
+
+def _around(text: nodes.Text) -> Iterator[nodes.Node]:
+    """What a text is in, up to the page."""
+    node = text.parent
     while node is not None and not isinstance(node, nodes.document):
-        if isinstance(node, KEPT):
-            return False
-        inside = inside or isinstance(node, nodes.paragraph | nodes.entry)
+        yield node
         node = node.parent
-    return inside
 
 
 def _node(formula: bool, piece: str) -> nodes.Node:

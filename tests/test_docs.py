@@ -200,9 +200,18 @@ def test_a_formula_in_prose_is_set_whole(text, helper):
     assert [formula for formula, _ in helper("formulas").parts(text.replace("-", "−"))] == [True]
 
 
-@pytest.mark.parametrize("text", ["a rule of 15 s", "one's own", "J. Phys. A", "e.g. t-test", "experiments A, B and C"])
+@pytest.mark.parametrize(
+    "text", ["a rule of 15 s", "5.9 CPU s of it", "one's own", "J. Phys. A", "e.g. t-test", "experiments A, B and C"]
+)
 def test_words_units_and_initials_are_no_formulas(text, helper):
     assert helper("formulas").parts(text) == [(False, text)]
+
+
+def test_the_unit_in_the_head_of_a_column_is_no_formula_and_a_symbol_is_one(helper):
+    parts = helper("formulas").parts
+    assert parts("s", head=True) == [(False, "s")] != parts("s")
+    assert parts("N = 10, s", head=True) == [(True, "N = 10"), (False, ", s")]
+    assert parts("power of s", head=True) == [(False, "power of "), (True, "s")]
 
 
 THEORY = sorted(path.stem for path in (DOCS / "theory").glob("*.md") if path.stem != "index")
