@@ -213,13 +213,13 @@ def padded(steps: np.ndarray) -> np.ndarray:
     return np.pad(steps, (0, filled_up(max(FEWEST, len(steps))) - len(steps)), mode="edge")
 
 
-def options(program: Any) -> dict[str, Any]:
+def options(program: Any) -> list[dict[str, Any]]:
     """The compiler's options for a program of the Gram engine, or of its groups."""
-    return OWN_SUMS if program.dtype == "float32" and program.K <= SUMMED else {}
+    return [OWN_SUMS] if program.dtype == "float32" and program.K <= SUMMED else []
 
 
-def _options(program: Program) -> dict[str, Any]:
-    return options(program) | (IN_HALF_THE_TIME if program.short else {})
+def _options(program: Program) -> list[dict[str, Any]]:
+    return options(program) + ([IN_HALF_THE_TIME] if program.short else [])
 
 
 @partial(CachedProgram, options=_options)

@@ -123,7 +123,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
 
-@partial(CachedProgram, options=lambda program: DIVIDED if program.N >= MANY_INPUTS else {})
+@partial(CachedProgram, options=lambda program: [DIVIDED] if program.N >= MANY_INPUTS else [])
 def _run(program: Program, keys: Array, problem: Arguments, steps: Array) -> tuple[Any, ...]:
     """The record of all seeds: its parts, without errors where they are not measured."""
     # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit

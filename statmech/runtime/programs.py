@@ -23,7 +23,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache, partial, update_wrapper
@@ -48,8 +48,8 @@ SIZE = hashlib.sha256().digest_size
 # units of work side by side keep all cores busy anyway
 UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 DIVIDED = {"xla_disable_hlo_passes": ""}
-# XLA's former way of fusing operations, in one piece: compiles in two fifths of the time, what it compiles takes up to
-# a quarter longer, and last digits differ
+# the way of fusing operations that XLA had up to JAX 0.10, in one piece: compiles in two fifths of the time, what it
+# compiles takes up to a quarter longer, and last digits differ
 QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
@@ -60,14 +60,14 @@ class _Undetermined(Exception):
 class CachedProgram:
     """A compiled function of one static argument and arrays that returns a tuple of arrays.
 
-    With `options` of the compiler for a static argument, which another version of it may not know. No operation is
-    divided among threads, unless they are `DIVIDED`.
+    With groups of `options` of the compiler for a static argument; a group is left out where the compiler's version
+    does not know all of it. No operation is divided among threads, unless a group is `DIVIDED`.
     """
 
     def __init__(
         self,
         function: Callable[..., tuple[Array, ...]],
-        options: Callable[[Any], dict[str, Any]] = lambda static: {},
+        options: Callable[[Any], Sequence[dict[str, Any]]] = lambda static: (),
     ):
         update_wrapper(self, function)
         self.function, self.options = function, options
@@ -79,8 +79,10 @@ class CachedProgram:
         self._lock = threading.Lock()
 
     def compiler_options(self, static: Any) -> dict[str, Any]:
-        """All options with which the program of a static argument is compiled."""
-        return UNDIVIDED | self.options(static)
+        """All options with which the program of a static argument is compiled; what `XLA_FLAGS` states prevails."""
+        groups = [group for group in (UNDIVIDED, *self.options(static)) if _known(tuple(group.items()))]
+        stated = os.environ.get("XLA_FLAGS", "")
+        return {name: value for group in groups for name, value in group.items() if name not in stated}
 
     def __call__(self, static: Any, *arguments: Any) -> tuple[Array, ...]:
         import jax
@@ -91,7 +93,7 @@ class CachedProgram:
         with self._lock:  # units of work that start together wait for one program
             if signature not in self.programs:
                 program = self._find(static, tree, shapes, arrays)
-                self.programs[signature] = _compiled(program, self.compiler_options(static))
+                self.programs[signature] = jax.jit(program, compiler_options=self.compiler_options(static))
         return self.programs[signature](*arrays)
 
     def _find(self, static: Any, tree: Any, shapes: Any, arrays: list[Any]) -> Callable[..., tuple[Array, ...]]:
@@ -136,7 +138,7 @@ class CachedProgram:
 
 cached_program = CachedProgram
 quickly_compiled = partial(
-    CachedProgram, options=lambda static: QUICK
+    CachedProgram, options=lambda static: [QUICK]
 )  # for programs that take less time to run than to compile
 
 
@@ -149,28 +151,23 @@ def filled_up(count: int) -> int:
     return next((least for least in COUNTS if count <= least), -(-count // COUNTS[-1]) * COUNTS[-1])
 
 
-def _compiled(program: Callable[..., tuple[Array, ...]], options: dict[str, Any]) -> Callable[..., Any]:
-    """A program that is compiled by its first call, without options if there are none or the compiler refuses them.
+def nothing() -> int:
+    """The program that asks the compiler whether it knows its options."""
+    return 0
 
-    What the user's `XLA_FLAGS` state prevails.
-    """
+
+@cache
+def _known(options: tuple[tuple[str, Any], ...]) -> bool:
+    """Whether the compiler knows all options, which come and go with its versions."""
     import jax
 
-    plain, stated = jax.jit(program), os.environ.get("XLA_FLAGS", "")
-    options = {name: value for name, value in options.items() if name not in stated}
-    if not options:
-        return plain
-    quick = jax.jit(program, compiler_options=options)
-
-    def call(*arrays: Any) -> tuple[Array, ...]:
-        try:
-            return quick(*arrays)
-        except jax.errors.JaxRuntimeError as refusal:
-            if "compile option" not in str(refusal):
-                raise
-            return plain(*arrays)
-
-    return call
+    try:
+        jax.jit(nothing, compiler_options=dict(options)).lower().compile()
+    except jax.errors.JaxRuntimeError as refusal:
+        if "No such compile option" not in str(refusal):
+            raise
+        return False
+    return True
 
 
 def _read(path: Path) -> bytes | None:
