@@ -276,6 +276,7 @@ def numbers(cell, part=slice(None)):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not gram.ANY_WIDTH, reason="whole batches are simulated")
 @pytest.mark.parametrize(
     ("rule", "K", "width", "given"),
     [

@@ -111,6 +111,7 @@ def numbers(cell, part=slice(None)):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not gram.ANY_WIDTH, reason="whole batches are simulated")
 @pytest.mark.parametrize(  # every rule but that of tests/test_conformance_rules.py, all K that are cut, all widths
     ("rule", "K", "width"),
     [
@@ -183,6 +184,7 @@ def test_a_run_is_short_by_all_steps_of_its_program(given, short):
     assert {unit.short for unit in simulator_of(scenario).units(list(scenario.cells()), range(8))} == {short}
 
 
+@pytest.mark.skipif(not gram.ANY_WIDTH, reason="whole batches are simulated")
 @pytest.mark.parametrize(
     ("seeds", "K", "others", "workers", "widths"),
     [

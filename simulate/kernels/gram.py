@@ -73,6 +73,9 @@ DIVISIBLE = 3  # the number of students up to which part of a batch reproduces t
 # teacher that drifts, round a last digit otherwise
 FULL, WIDE = 64, 256
 
+# programs of few lanes and of many round alike, as XLA compiles them for JAX 0.10: with 0.12 some last digits differ
+ANY_WIDTH = jax.__version_info__ < (0, 11)
+
 # students up to which a sum over an axis takes half as long in float32 if XLA does not give it to YNNPACK
 SUMMED = 10
 OWN_SUMS = {"xla_cpu_experimental_ynn_fusion_type": ""}

@@ -147,7 +147,8 @@ class Batches(units.Simulator, Generic[C]):
             each = -(-len(group) // (self.scenario.workers or cores()))
             width, short = self._narrowest(gram.batch(self.students(group[0]))), self._is_short(group)
             lanes = len(group) * width
-            wide = self.has_bits_of_wide(group[0]) and width < gram.FULL and lanes >= 2 * gram.WIDE
+            many = width < gram.FULL and lanes >= 2 * gram.WIDE
+            wide = gram.ANY_WIDTH and many and self.has_bits_of_wide(group[0])
             beside = (gram.WIDE if wide else gram.FULL) // width
             if lanes < 2 * gram.FULL or beside == 1:  # so few keep more cores busy alone
                 yield from (((cell,), self.width(cell), 1, short) for cell in group)
@@ -179,7 +180,7 @@ class Batches(units.Simulator, Generic[C]):
     def width(self, cell: C) -> int:
         """Seeds that are simulated together: a whole batch, unless there are fewer seeds, or fewer units than cores."""
         width: int = self.engine(cell).batch(self.students(cell))
-        if not self._divisible(cell):
+        if not (gram.ANY_WIDTH and self._divisible(cell)):
             return width
         width = self._narrowest(width, NARROWEST)
         everywhere, workers = math.prod(self.scenario.shape.values()), self.scenario.workers or cores()
