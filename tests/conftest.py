@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+# also where JAX finds a GPU, on which the few programs of weight vectors would have other bits
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
 import numpy as np
 import pytest
 import typer

@@ -49,11 +49,15 @@ HIDDEN = """
         sys.modules[name] = None
     for name in {calls}:
         vars(os).pop(name, None)
+    os.process_cpu_count = os.cpu_count  # as Python 3.13 sets it where no process is bound to cores
     assert not any(name.partition(".")[0] in ("statmech", "simulate", "theory", "figures") for name in sys.modules)
     os.environ["STATMECH_HIDDEN"] = "yes"
 """
-LIBRARIES = ("asyncio", "matplotlib.pyplot", "numba", "scipy.optimize", "sklearn.base", "tempfile", "xarray", "zarr")
-USED_BY_PYTHON = {"O_CLOEXEC", "fork", "getuid"}
+LIBRARIES = (
+    "asyncio", "dask", "jax", "matplotlib.pyplot", "numba",
+    "scipy.optimize", "sklearn.base", "tempfile", "xarray", "zarr",
+)  # fmt: skip
+USED_BY_PYTHON = {"O_CLOEXEC", "O_NONBLOCK", "fork", "getuid", "process_cpu_count"}
 RUN = """
     import pkgutil
     from importlib import import_module
