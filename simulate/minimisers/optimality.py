@@ -29,11 +29,11 @@ def gap_of(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) ->
         kink = np.where(np.abs(x - at) < BESIDE, at, kink)
     beside = np.isfinite(kink)
     a = problem.loss.slope(x)
-    at = kink[beside]
+    kinks = kink[beside]
     tried = _slopes(problem, w, np.where(beside, 0.0, a), beside) if slopes is None else slopes[beside]
-    a[beside] = np.clip(tried, *(problem.loss.slope(np.nextafter(at, side)) for side in (-np.inf, np.inf)))
+    a[beside] = np.clip(tried, *(problem.loss.slope(np.nextafter(kinks, side)) for side in (-np.inf, np.inf)))
     value = problem.value(w, x)
-    excess = problem.loss.value(x[beside]) - problem.loss.value(at) - a[beside] * (x[beside] - at)
+    excess = problem.loss.value(x[beside]) - problem.loss.value(kinks) - a[beside] * (x[beside] - kinks)
     return float(excess.sum() + penalty_gap(problem, w, -(a @ problem.B), value)) / value
 
 

@@ -191,6 +191,7 @@ def _best_constants(
     values = objectives(cells_at(grid), last, objective)
     best = grid[int(np.argmin(values))]
     around = [_around(axis, x) for axis, x in zip(each, best, strict=True)]
+    place: tuple[float, ...]
     if len(each) == 1:
         refined = minimize_scalar(
             lambda x: found([x]), bounds=around[0], method="bounded", options={"xatol": TOLERANCE}

@@ -146,7 +146,7 @@ class NetworkOfTasks:
     def error(self, setting: TaskSetting, state: Array) -> Array:
         r"""The mean :math:`\epsilon_g` of all tasks."""
         units, of_network = network_tasks.unpacked(self.equations, state[:, None]), self.equations.network
-        heads = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))
+        heads: Array = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))
         every = [
             _error(fields_of(of_network, setting.network._replace(w=w), units._replace(v=v)))
             for w, v in zip(setting.network.w, heads, strict=True)

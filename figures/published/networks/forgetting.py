@@ -65,5 +65,6 @@ def _forgotten(results: xr.Dataset, switch: float, t: float) -> xr.DataArray:
 
 def _label(ax: Axes, start: str) -> None:
     ax.set(xlabel="overlap $r$ of the tasks", title=f"start: {start}")
-    if min(np.min(line.get_ydata()) for line in ax.lines) >= 0:  # a first task may still be learnt from the second
+    lowest = min(np.asarray(line.get_ydata()).min() for line in ax.lines)
+    if lowest >= 0:  # a first task may still be learnt from the second
         ax.set_ylim(bottom=0)
