@@ -83,9 +83,10 @@ def test_a_program_is_traced_in_the_first_process_alone(process, tmp_path):
 ANOTHER = {"xla_option_of_another_version": 1, "xla_backend_optimization_level": 0}
 
 
-def test_options_that_the_compiler_does_not_know_are_left_out_with_their_group():
+@pytest.mark.parametrize("another", [ANOTHER, {"xla_backend_optimization_level": "an unknown value"}])
+def test_options_that_the_compiler_does_not_know_are_left_out_with_their_group(another):
     """XLA's options come and go with its versions; that of JAX 0.10 knows those that are used."""
-    program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: [ANOTHER, gram.OWN_SUMS]}.get)
+    program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: [another, gram.OWN_SUMS]}.get)
     assert program.compiler_options(2.0) == programs.UNDIVIDED | gram.OWN_SUMS
     np.testing.assert_array_equal(program(2.0, np.arange(3.0))[0], [0, 2, 4])
     used = programs.UNDIVIDED, programs.DIVIDED, gram.OWN_SUMS, gram.IN_HALF_THE_TIME
