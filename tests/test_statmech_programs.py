@@ -121,9 +121,12 @@ def test_no_operation_of_a_simulation_is_divided_among_threads():
 
 
 def test_what_the_user_states_in_XLA_FLAGS_prevails(monkeypatch):
+    group = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
+    program = programs.CachedProgram(lambda slope, x: (x * slope,), options=lambda slope: [group])
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=3")
+    assert program.compiler_options(2.0) == programs.UNDIVIDED | {"xla_cpu_parallel_codegen_split_count": 1}
     monkeypatch.setenv("XLA_FLAGS", "--xla_disable_hlo_passes=fusion")
-    program = programs.CachedProgram(lambda slope, x: (x * slope,), options=lambda slope: [gram.OWN_SUMS])
-    assert program.compiler_options(2.0) == gram.OWN_SUMS
+    assert program.compiler_options(2.0) == group
 
 
 def test_a_static_argument_a_shape_a_type_and_a_setting_are_other_programs(process, tmp_path):

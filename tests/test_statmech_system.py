@@ -57,7 +57,9 @@ LIBRARIES = (
     "asyncio", "dask", "jax", "matplotlib.pyplot", "numba",
     "scipy.optimize", "sklearn.base", "tempfile", "xarray", "zarr",
 )  # fmt: skip
-USED_BY_PYTHON = {"O_CLOEXEC", "O_NONBLOCK", "fork", "getuid", "process_cpu_count"}
+USED_BY_PYTHON = {"O_CLOEXEC", "fork", "getuid", "process_cpu_count"}
+if sys.version_info >= (3, 12):
+    USED_BY_PYTHON.add("O_NONBLOCK")  # by `shutil.rmtree`
 RUN = """
     import pkgutil
     from importlib import import_module
