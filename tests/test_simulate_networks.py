@@ -284,6 +284,8 @@ def test_specialisation_is_the_best_assignment():
     best = max(np.mean([cosines[0, k, m] for m, k in enumerate(chosen)]) for chosen in permutations(range(3), 2))
     np.testing.assert_allclose(few[0], best, rtol=1e-12)
     assert specialisation(np.eye(2), np.zeros((2, 2)), np.zeros((2, 2))) == 0
+    faded = np.diag([1.0, 1.0, -1e-17])  # rounding of a unit that the others make superfluous
+    assert specialisation(np.eye(2), np.eye(3, 2), faded) == 1
 
 
 def test_the_direct_engine_measures_its_memory():

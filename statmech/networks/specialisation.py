@@ -41,7 +41,8 @@ def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     >>> round(float(specialisation(np.eye(2), R, np.eye(2))), 12)                    # each with the other's number
     0.85
     """
-    lengths = np.sqrt(np.diagonal(Q, axis1=-2, axis2=-1))[..., :, None] * np.sqrt(np.diagonal(T))
+    squares = np.maximum(np.diagonal(Q, axis1=-2, axis2=-1), 0.0)  # rounding may leave less than 0 of a unit that fades
+    lengths = np.sqrt(squares)[..., :, None] * np.sqrt(np.diagonal(T))
     cosines = np.divide(R, lengths, out=np.zeros(np.broadcast_shapes(R.shape, lengths.shape)), where=lengths > 0)
     if cosines.shape[-2] > cosines.shape[-1]:
         cosines = np.swapaxes(cosines, -1, -2)

@@ -47,7 +47,7 @@ from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import cached_program, filled_up
+from statmech.runtime.programs import QUICK, CachedProgram, filled_up
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.averages import TERMS, Fields, Masks, errors, responses, slopes, squares
@@ -186,7 +186,7 @@ def with_time(solve: Callable[[Array], tuple[Array, Array]], setting: Setting, s
     return rows[:, :-1], completed
 
 
-@cached_program
+@partial(CachedProgram, options=lambda equations: [] if equations.approximate else [QUICK])
 def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> tuple[Array, Array]:
     """Integrate the state's rows (T, C, L); also return True for lanes that have reached the last time.
 

@@ -12,20 +12,23 @@ D_k\cdot\mathbf D_l/N` follow
 .. math:: \dot\rho_{km} = \eta\,\langle\delta_k y_m\rangle, \qquad
           \dot d_{kl} = \eta\,\langle\delta_k u_l + \delta_l u_k\rangle + \eta^2\langle\delta_k\delta_l\rangle ,
 
-with integrals over :math:`\tau` of averages of two fields and two or four Gaussians: for erf units, with the covariance
-matrix C of the x of n factors g', and those, :math:`c_u` and :math:`c_z`, of u and z with them,
+with :math:`\delta_k = v_kg'(x_k(1))\,e`. A factor :math:`g'(x)=\sqrt{2/\pi}\,e^{-x^2/2}` of erf units leaves the fields
+Gaussian: it multiplies the mass of their measure by :math:`\sqrt{2/\pi(1+c_{xx})}` and takes
+:math:`c_{xa}c_{xb}/(1+c_{xx})` from their covariances :math:`c_{ab}`; that of linear units changes nothing. So with the
+measures that have the factors of students k, and of k and l,
 
-.. math:: \langle g'(x_1)\cdots g'(x_n)\,u\,z\rangle = \Big(\frac2\pi\Big)^{n/2}
-          \frac{C_{uz} - c_u^\mathsf{T}(1+C)^{-1}c_z}{\sqrt{\det(1+C)}} .
+.. math:: \langle\delta_kz\rangle = v_k\langle e\,z\rangle_k, \qquad \langle\delta_k\delta_l\rangle =
+          v_kv_l\langle e^2\rangle_{kl}, \qquad \epsilon_g = \tfrac12\langle e^2\rangle .
 
-For linear units it is C_uz. What is integrated are the logarithms of the sizes of d and rho, and their directions, so
-that relative digits are kept however small they are.
+In each, e is a sum of u with one more such factor. What is integrated are the logarithms of the sizes of d and rho, and
+their directions, so that relative digits are kept however small they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -35,10 +38,12 @@ import numpy as np
 from statmech.activations import Erf, Linear
 from statmech.numerics.gaussian import Array, legendre
 from statmech.runtime.devices import double_precision
-from statmech.runtime.programs import cached_program, filled_up
+from statmech.runtime.programs import filled_up, quickly_compiled
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
+from theory.networks.equations import LANES, identity_of
 from theory.numerics.dormand_prince import integrate, padded
+from theory.numerics.lanes import side_by_side
 
 SMALL = 1e-3  # eps_g from which differences are integrated
 CLOSE = 0.05  # the largest square of a difference at which they are
@@ -49,11 +54,24 @@ RTOL, ATOL = 1e-10, 1e-12
 
 @dataclass(frozen=True)
 class Near:
-    """Static arguments: the teacher unit of each student, M for none, the number M, and whether units are linear."""
+    """Static arguments: the numbers of students and teacher units, and whether units are linear.
 
-    unit: tuple[int, ...]
+    Students have the order of the teacher units that they learn; those that learn none are the last.
+    """
+
+    K: int
     M: int
     linear: bool
+
+    @property
+    def unit(self) -> np.ndarray:
+        """The teacher unit of each student, or the field that is 0."""
+        return np.minimum(np.arange(self.K), self.M)
+
+    @property
+    def difference(self) -> np.ndarray:
+        """The place of each student's u among the fields."""
+        return self.M + 1 + np.arange(self.K)
 
 
 class Differences(NamedTuple):
@@ -63,103 +81,93 @@ class Differences(NamedTuple):
     d: Array
 
 
-class Products(NamedTuple):
-    """Covariances (n, n, L) of y (M of them), one that is 0, and u (K of them)."""
+class Lane(NamedTuple):
+    """Start and parameters of a lane: a time, rho and d there, T (M, M), the second layer v (K,) and eta."""
 
-    near: Near
-    gram: Array
-
-    def of(self, *fields: tuple[Array, Array, Array]) -> Array:
-        """The covariances (n, n, ..., L) of fields b + tau u, each given by the places of b and u, and tau."""
-        rows = [[self._of(one, other) for other in fields] for one in fields]
-        shape = jnp.broadcast_shapes(*(entry.shape for row in rows for entry in row))
-        return jnp.stack([jnp.stack([jnp.broadcast_to(entry, shape) for entry in row]) for row in rows])
-
-    def _of(self, one: tuple[Array, Array, Array], other: tuple[Array, Array, Array]) -> Array:
-        (b, u, s), (c, w, t) = one, other
-        s, t = np.asarray(s)[..., None], np.asarray(t)[..., None]
-        g = self.gram
-        return g[b, c] + t * g[b, w] + s * g[u, c] + s * t * g[u, w]
+    begin: Array
+    differences: Differences
+    T: Array
+    v: Array
+    eta: Array
 
 
-def average(C: Array, linear: bool) -> Array:
-    """The average of the last two fields times g' of the others, for covariances C (n + 2, n + 2, ...)."""
-    n = len(C) - 2
-    if linear:
-        return C[n, n + 1]
-    determinant = 1.0
-    rows = [[C[i, j] + (1.0 if i == j < n else 0.0) for j in range(n + 2)] for i in range(n + 2)]
-    for k in range(n):
-        determinant = determinant * rows[k][k]
-        for i in range(k + 1, n + 2):
-            for j in range(k + 1, n + 2):
-                rows[i][j] = rows[i][j] - _over(rows, i, j, k)
-    return (2 / np.pi) ** (n / 2) * rows[n][n + 1] / jnp.sqrt(determinant)
+class Measure(NamedTuple):
+    """A Gaussian measure of y (M of them), a field that is 0, and u (K): covariances (n, n, ..., L), mass (..., L)."""
+
+    C: Array
+    mass: Array
 
 
-def _over(rows: list[list[Array]], i: int, j: int, k: int) -> Array:
-    """Return the term that eliminating k subtracts from the entry of i and j."""
-    return rows[i][k] * rows[k][j] / rows[k][k]
+def measure_of(near: Near, lane: Lane) -> Measure:
+    """The distribution of the fields."""
+    rho, d = lane.differences
+    K, M, lanes = near.K, near.M, rho.shape[-1]
+    C = jnp.zeros((M + 1 + K, M + 1 + K, lanes))
+    C = C.at[:M, :M].set(lane.T).at[M + 1 :, :M].set(rho).at[:M, M + 1 :].set(jnp.swapaxes(rho, 0, 1))
+    return Measure(C.at[M + 1 :, M + 1 :].set(d), jnp.ones(lanes))
 
 
-def products_of(near: Near, differences: Differences, T: Array) -> Products:
-    """The covariances of y, 0 and u, from T (M, M, L)."""
-    rho, d = differences
-    K, M, lanes = len(near.unit), near.M, rho.shape[-1]
-    gram = jnp.zeros((M + 1 + K, M + 1 + K, lanes))
-    gram = gram.at[:M, :M].set(T).at[M + 1 :, :M].set(rho).at[:M, M + 1 :].set(jnp.swapaxes(rho, 0, 1))
-    return Products(near, gram.at[M + 1 :, M + 1 :].set(d))
+def times_slope(near: Near, measure: Measure, tau: np.ndarray) -> Measure:
+    """Multiply a measure by g'(x_k) of each student k at each tau: C (n, n, K, nodes, ...), mass (K, nodes, ...)."""
+    C, mass = measure
+    onto = jnp.moveaxis(_on_line(near, C, tau), 2, 0)
+    share, factor = _slope(near, C, tau)
+    return Measure(C[:, :, None, None] - onto[:, None] * onto * share, mass * factor)
 
 
-def rates(near: Near, differences: Differences, T: Array, v: Array, eta: Array) -> Differences:
-    """Compute the time derivatives of rho and d.
-
-    Parameters
-    ----------
-    near
-        Static arguments.
-    differences
-        rho and d.
-    T
-        Gram matrix of the teacher units (M, M, L).
-    v
-        Second layer of the students (K, L).
-    eta
-        Learning rate (L,).
-    """
-    K, M = len(near.unit), near.M
-    of, unit = products_of(near, differences, T), np.array(near.unit)
+def product_with_error(near: Near, measure: Measure, rows: Array, v: Array) -> Array:
+    """Average e z (..., L), for a z whose covariances with the fields are `rows` (n, ..., L)."""
     s, weight = legendre(NODES)
-    none = M  # a field that is 0
-    k, a, z, node = np.ix_(range(K), range(K), [*range(M), *range(M + 1, M + 1 + K)], range(NODES))
-    h, x = (unit[k], M + 1 + k, 1.0 + 0 * k), (unit[a], M + 1 + a, s[node])
-    C = of.of(h, x, (M + 1 + a, none + 0 * a, 0.0 * a), (z, none + 0 * z, 0.0 * z))
-    slopes = jnp.tensordot(average(C, near.linear), weight, ((3,), (0,)))  # (k, a, z, L)
-    pull = -v[:, None] * jnp.sum(v[None, :, None] * slopes, axis=1)
-    i, j = np.triu_indices(K)
-    p, q, n, m = np.ix_(range(i.size), range(K * K), range(NODES), range(NODES))
-    first, second = q // K, q % K
-    ends = [(unit[e[p]], M + 1 + e[p], 1.0 + 0 * p) for e in (i, j)]
-    lines = [(unit[b], M + 1 + b, s[at]) for b, at in ((first, n), (second, m))]
-    u = [(M + 1 + b, none + 0 * b, 0.0 * b) for b in (first, second)]
-    found = jnp.einsum("pqnml,n,m->pql", average(of.of(*ends, *lines, *u), near.linear), weight, weight)
-    outer = (v[:, None] * v[None, :]).reshape(K * K, -1)
-    squares = v[i] * v[j] * jnp.sum(outer * found, axis=1)
-    spread = jnp.zeros_like(differences.d).at[i, j].set(squares).at[j, i].set(squares)
-    inward = pull[:, M:]
-    return Differences(eta * pull[:, :M], eta * (inward + jnp.swapaxes(inward, 0, 1)) + eta**2 * spread)
+    C, unit, u = measure.C, near.unit, near.difference
+    share, factor = _slope(near, C, s)
+    with_u = C[unit, u][:, None] + _beside(s, rows) * C[u, u][:, None]
+    products = rows[u][:, None] - with_u * _on_line(near, rows, s) * share
+    return -jnp.einsum("kl,s,ks...l->...l", v, weight, measure.mass * factor * products)
 
 
-def error(near: Near, differences: Differences, T: Array, v: Array) -> Array:
+def square_of_error(near: Near, measure: Measure, v: Array) -> Array:
+    """Average the square of e (..., L)."""
+    s, weight = legendre(NODES)
+    on_lines = times_slope(near, measure, s)
+    u = jnp.moveaxis(on_lines.C[near.difference, :, np.arange(near.K)], 1, 0)
+    return -jnp.einsum("kl,s,ks...l->...l", v, weight, product_with_error(near, on_lines, u, v))
+
+
+def _on_line(near: Near, rows: Array, tau: np.ndarray) -> Array:
+    """The rows (n, ...) of fields, at x_k: (K, nodes, ...)."""
+    return rows[near.unit][:, None] + _beside(tau, rows) * rows[near.difference][:, None]
+
+
+def _slope(near: Near, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
+    """Factors of a slope g'(x_k): of what it subtracts from covariances, and of the mass, (K, nodes, ..., L)."""
+    unit, u, t = near.unit, near.difference, _beside(tau, C[0])
+    variance = C[unit, unit][:, None] + t * (2 * C[unit, u][:, None] + t * C[u, u][:, None])
+    if near.linear:
+        return jnp.zeros_like(variance), jnp.ones_like(variance)
+    return 1 / (1 + variance), jnp.sqrt(2 / np.pi / (1 + variance))
+
+
+def _beside(tau: np.ndarray, rows: Array) -> np.ndarray:
+    """The values of tau (nodes,), with further axes for those of rows (n, ...) but the first."""
+    return tau.reshape(-1, *[1] * (rows.ndim - 1))
+
+
+def rates(near: Near, lane: Lane) -> Differences:
+    """Time derivatives of rho and d."""
+    M, v, eta, end = near.M, lane.v, lane.eta, np.ones(1)
+    of_one = jax.tree.map(lambda part: part[..., 0, :], times_slope(near, measure_of(near, lane), end))
+    pull = v * product_with_error(near, Measure(of_one.C[:, :, None], of_one.mass), of_one.C, v)  # (n, K, L)
+    C, mass = times_slope(near, of_one, end)
+    i, j = np.triu_indices(near.K)
+    squares = v[i] * v[j] * square_of_error(near, Measure(C[:, :, i, 0, j], mass[i, 0, j]), v)
+    spread = jnp.zeros_like(lane.differences.d).at[i, j].set(squares).at[j, i].set(squares)
+    along, inward = jnp.swapaxes(pull[:M], 0, 1), pull[M + 1 :]
+    return Differences(eta * along, eta * (inward + jnp.swapaxes(inward, 0, 1)) + eta**2 * spread)
+
+
+def error(near: Near, lane: Lane) -> Array:
     """The generalization error (L,)."""
-    K, M, unit = len(near.unit), near.M, np.array(near.unit)
-    s, weight = legendre(NODES)
-    a, b, n, m = np.ix_(range(K), range(K), range(NODES), range(NODES))
-    lines = [(unit[c], M + 1 + c, s[at]) for c, at in ((a, n), (b, m))]
-    u = [(M + 1 + c, M + 0 * c, 0.0 * c) for c in (a, b)]
-    C = products_of(near, differences, T).of(*lines, *u)
-    found = jnp.einsum("abnml,n,m->abl", average(C, near.linear), weight, weight)
-    return jnp.sum(v[:, None] * v[None, :] * found, axis=(0, 1)) / 2
+    return square_of_error(near, measure_of(near, lane), lane.v) / 2
 
 
 def packed(differences: Differences) -> Array:
@@ -180,26 +188,16 @@ def _sizes(differences: Differences) -> tuple[Array, Array]:
 
 def unpacked(near: Near, rows: Array) -> Differences:
     """The differences from rows."""
-    K, M, lanes = len(near.unit), near.M, rows.shape[-1]
+    K, M, lanes = near.K, near.M, rows.shape[-1]
     d, rho = rows[2 : 2 + K * K].reshape(K, K, lanes), rows[2 + K * K :].reshape(K, M, lanes)
     return Differences(jnp.exp(rows[1]) * rho, jnp.exp(rows[0]) * d)
 
 
-def field(near: Near, rows: Array, T: Array, v: Array, eta: Array) -> Array:
-    """Compute the time derivative of the rows.
-
-    Parameters
-    ----------
-    near
-        Static arguments.
-    rows
-        The state (C, L), see `packed`.
-    T, v, eta
-        Teacher units, second layer and learning rate, as in `rates`.
-    """
+def field(near: Near, lane: Lane, rows: Array) -> Array:
+    """Compute the time derivative of the rows (C, L), see `packed`."""
     at = unpacked(near, rows)
-    change, (size, both) = rates(near, at, T, v, eta), jnp.exp(rows[:2])
-    K, lanes = len(at.d), rows.shape[-1]
+    change, (size, both) = rates(near, lane._replace(differences=at)), jnp.exp(rows[:2])
+    K, lanes = near.K, rows.shape[-1]
     # of the sizes of what the rows stand for: with those of the first two rows, rounding of the directions would grow
     own, both_own = _sizes(at)
     growth = jnp.trace(change.d) / own
@@ -209,29 +207,23 @@ def field(near: Near, rows: Array, T: Array, v: Array, eta: Array) -> Array:
     return jnp.concatenate([jnp.stack([growth, of_both]), d, rho])
 
 
-@cached_program
-def solve_near(
-    near: Near, start: Differences, T: Array, v: Array, eta: Array, times: Array, most: Array
-) -> tuple[Array, ...]:
-    """Integrate rho (T, K, M, L) and d (T, K, K, L), with eps_g (T, L) and True for lanes that reach the last time.
+@quickly_compiled
+def solve_near(near: Near, lane: Lane, times: Array, most: Array) -> tuple[Array, Array]:
+    """Integrate rho and d of lanes, the last axis; return eps_g (T, L), and True for lanes that reach the last time.
 
     Parameters
     ----------
-    near, start
-        Static arguments, and rho and d at the first time.
-    T, v, eta
-        Teacher units, second layer and learning rate, as in `rates`.
+    near, lane
+        Static and run-time arguments.
     times
         Recorded times (T,).
     most
         Largest number of steps.
     """
-    rows = packed(start)
+    rows = packed(lane.differences)
     atol = jnp.full((rows.shape[0], 1), ATOL)
-    values, completed = integrate(lambda rows: field(near, rows, T, v, eta), rows, times, RTOL, atol, most)
-    found = jax.vmap(lambda value: unpacked(near, value))(values)
-    errors = jax.lax.map(lambda one: error(near, one, T, v), found)
-    return *found, errors, completed
+    values, completed = integrate(partial(field, near, lane), rows, times, RTOL, atol, most, lane.begin)
+    return jax.lax.map(lambda rows: error(near, lane._replace(differences=unpacked(near, rows))), values), completed
 
 
 def continued(
@@ -242,48 +234,54 @@ def continued(
     Those of cells that have noise, decay, dropout or functions of time, change their second layer, or have not
     specialised, stay as they are.
     """
-    found, groups = list(errors), dict[tuple[Near, int], list[int]]()
+    found, lanes = list(errors), dict[int, Lane]()
     for at, (cell, own, error) in enumerate(zip(cells, units, errors, strict=True)):
         first = int(np.argmax(error < SMALL)) if np.any(error < SMALL) else len(times)
-        if first < len(times) - 1 and (near := _near(cell, Units(*(part[first] for part in own)))) is not None:
-            groups.setdefault((near, first), []).append(at)
-    for (near, first), members in groups.items():
-        later = np.asarray(times[first + 1 :], float) - times[first]
-        lanes = [*members, *[members[-1]] * (filled_up(len(members)) - len(members))]
-        differences = [_differences(cells[at], units[at], near, first) for at in lanes]
-        start = Differences(*(np.stack(part, axis=-1) for part in zip(*differences, strict=True)))
-        T, v = (
-            np.stack(part, axis=-1) for part in zip(*((cells[at].T, cells[at].units.v) for at in lanes), strict=True)
-        )
-        eta = np.array([cells[at].eta for at in lanes])
-        with double_precision():
-            *_, small, completed = solve_near(near, start, T, v, eta, padded(later), np.int64(MAX_STEPS))
-        for lane, at in enumerate(members):
-            if completed[lane]:
-                found[at] = np.concatenate([errors[at][: first + 1], np.asarray(small)[: later.size, lane]])
+        if first < len(times) - 1 and (lane := _lane(cell, Units(*(part[first] for part in own)), times[first])):
+            lanes[at] = lane
+    close, starts = [cells[at] for at in lanes], list(lanes.values())
+    solved = side_by_side(
+        list(map(identity_of, close)),
+        lambda at: Near(close[at].K, close[at].M, type(close[at].activation) is Linear),
+        lambda _: LANES,
+        lambda near, some: _solve_together(near, [starts[at] for at in some], times),
+    )
+    for (at, lane), small in zip(lanes.items(), solved, strict=True):
+        if small is not None:
+            found[at] = np.where(times > lane.begin, small, errors[at])
     return found
 
 
-def _near(cell: NetworkCell, units: Units) -> Near | None:
-    """The unit of each student, if these equations hold and all differences are small; else None."""
+def _solve_together(near: Near, lanes: list[Lane], times: Array) -> list[Array | None]:
+    """The errors (T,) of lanes that one program serves; None of a lane that does not reach the last time."""
+    filled = [*lanes, *[lanes[-1]] * (filled_up(len(lanes)) - len(lanes))]
+    lane = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *filled)
+    with double_precision():
+        errors, completed = map(np.asarray, solve_near(near, lane, padded(times), np.int64(MAX_STEPS)))
+    return [errors[: len(times), at] if completed[at] else None for at in range(len(lanes))]
+
+
+def _lane(cell: NetworkCell, units: Units, begin: float) -> Lane | None:
+    """A cell's lane from its units at a time, if these equations hold and all differences are small; else None."""
     linear = type(cell.activation) is Linear
     changing = cell.noise > 0 or cell.decay > 0 or cell.eta_v > 0 or cell.sign or cell.drops or bool(cell.controls)
     if changing or cell.K < cell.M or not (linear or type(cell.activation) is Erf):
         return None
-    unit = np.full(cell.K, cell.M)
+    order: list[int] = []
     for m in range(cell.M):
-        k = int(np.argmax(np.where((units.v == cell.w[m]) & (unit == cell.M), units.R[:, m], -np.inf)))
-        if units.v[k] != cell.w[m] or unit[k] < cell.M:
+        like = [k for k in range(cell.K) if k not in order and units.v[k] == cell.w[m]]
+        if not like:
             return None
-        unit[k] = m
-    near = Near(tuple(int(m) for m in unit), cell.M, linear)
-    d = _differences(cell, Units(*(part[None] for part in units)), near, 0).d
-    return near if np.all(np.diagonal(d) < CLOSE) and np.trace(d) > 0 else None
+        order.append(max(like, key=lambda k: units.R[k, m]))
+    order += [k for k in range(cell.K) if k not in order]
+    differences = _differences(cell.T, Units(units.R[order], units.Q[np.ix_(order, order)], units.v[order]))
+    small = np.all(np.diagonal(differences.d) < CLOSE) and np.trace(differences.d) > 0
+    return Lane(np.float64(begin), differences, cell.T, cell.units.v[order], np.float64(cell.eta)) if small else None
 
 
-def _differences(cell: NetworkCell, units: Units, near: Near, at: int) -> Differences:
-    """rho and d at one of the recorded times."""
-    T = np.pad(cell.T, ((0, 1), (0, 1)))
-    unit, R = np.array(near.unit), np.pad(units.R[at], ((0, 0), (0, 1)))
-    cross = R[:, unit]
-    return Differences(R[:, : cell.M] - T[unit, : cell.M], units.Q[at] - cross - cross.T + T[np.ix_(unit, unit)])
+def _differences(T: np.ndarray, units: Units) -> Differences:
+    """rho and d of students in the order of the teacher units that they learn."""
+    K, M = units.R.shape
+    of = np.eye(K, M)  # the teacher unit of each student
+    cross = units.R @ of.T
+    return Differences(units.R - of @ T, units.Q - cross - cross.T + of @ T @ of.T)

@@ -76,27 +76,29 @@ def padded(times: np.ndarray, values: int = 1) -> np.ndarray:
 
 
 def integrate(
-    field: Field, start: Array, times: Array, rtol: float, atol: Array, most: int | Array
+    field: Field, start: Array, times: Array, rtol: float, atol: Array, most: int | Array, begin: Array | float = 0.0
 ) -> tuple[Array, Array]:
-    """The solutions of dy/dt = field(y) with y(0) = start at increasing times.
+    """The solutions of dy/dt = field(y) with y(begin) = start at increasing times.
 
     Parameters
     ----------
     field
         The derivative (C, L) at values (C, L): each lane's depends on that lane alone.
     start : array (C, L)
-        Values at t = 0 of C variables in L lanes.
+        Values of C variables in L lanes where they begin.
     times : array (T,)
         Recorded times, filled up to a multiple of `TOGETHER` with inf.
     rtol, atol : float, array (C, 1)
         A step's error is at most atol + rtol |y|.
     most
         Attempted steps at which to stop.
+    begin : float, array (L,)
+        The time at which each lane begins.
 
     Returns
     -------
     values : array (T, C, L)
-        Values at the finite times, and `start` at the others.
+        Values at the finite times from `begin` on, and `start` at the others.
     completed : array (L,)
         Whether a lane has reached the last finite time.
     """
@@ -105,7 +107,7 @@ def integrate(
     lanes = start.shape[1]
     state = State(
         attempts=jnp.zeros((), int),
-        t=jnp.zeros(lanes),
+        t=jnp.broadcast_to(jnp.asarray(begin, float), lanes),
         h=jnp.full(lanes, FIRST),
         y=start,
         stages=jnp.zeros((ALL, *start.shape)),
