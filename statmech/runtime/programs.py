@@ -48,6 +48,12 @@ SIZE = hashlib.sha256().digest_size
 # units of work side by side keep all cores busy anyway
 UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 DIVIDED = {"xla_disable_hlo_passes": ""}
+# up to JAX 0.10 XLA also gives operations whose order is free to several threads, however small they are; the schedule
+# of least memory, without copies that this analysis finds superfluous, leaves one order
+IN_SEQUENCE = {
+    "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
+    "xla_cpu_copy_insertion_use_region_analysis": True,
+}
 # the way of fusing operations that XLA had up to JAX 0.10, in one piece: compiles in two fifths of the time, what it
 # compiles takes up to a quarter longer, and last digits differ
 QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}

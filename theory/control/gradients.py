@@ -27,13 +27,16 @@ import numpy as np
 from statmech.controls import Segments, basis
 from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import double_precision
-from statmech.runtime.programs import cached_program
+from statmech.runtime.programs import IN_SEQUENCE, CachedProgram
 
 STEP = 0.1  # the longest step, in time
 HALVES = np.array([0.0, 0.5, 1.0])  # the times of a step's stages, in its length
 STAGES = np.array([0, 1, 1, 2])  # which of these is that of each stage
 WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6  # of the rates at the stages in a step
 REACH = np.array([0.5, 0.5, 1.0, 0.0])  # how far the rates at a stage lead to the next, in the length of a step
+
+# a reverse pass has many small operations side by side: with several threads it takes twice to three times the CPU time
+in_sequence = partial(CachedProgram, options=lambda system: [IN_SEQUENCE])
 
 
 class Controlled(Protocol):
@@ -144,7 +147,7 @@ def _by_segment(problem: Problem, values: np.ndarray) -> np.ndarray:
     return np.asarray(values, float).reshape(problem.controls, problem.segments.number, problem.segments.points)
 
 
-@cached_program
+@in_sequence
 def _value_and_gradient(
     system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
 ) -> tuple[Array, ...]:
@@ -156,7 +159,7 @@ def _value_and_gradient(
     return jax.value_and_grad(cost)(values)
 
 
-@cached_program
+@in_sequence
 def _path(
     system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
 ) -> tuple[Array, ...]:
