@@ -48,7 +48,7 @@ SIZE = hashlib.sha256().digest_size
 # units of work side by side keep all cores busy anyway
 UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 DIVIDED = {"xla_disable_hlo_passes": ""}
-# up to JAX 0.10 XLA also gives operations whose order is free to several threads, however small they are; the schedule
+# up to JAX 0.11 XLA also gives operations whose order is free to several threads, however small they are; the schedule
 # of least memory, without copies that this analysis finds superfluous, leaves one order
 IN_SEQUENCE = {
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.errors import ScenarioError
 from statmech.order_parameters import angle
-from statmech.runtime.system import memory
+from statmech.runtime.system import cores, memory
 from statmech.scenarios.descent import DescentCell
 from theory.descent.ladder import Path, descend, matches
 
@@ -94,9 +95,11 @@ def _known(cell: DescentCell) -> dict[float, Curves]:
 
 
 def _computed(cell: DescentCell, slack: float) -> Curves:
-    size = FEWEST
+    size, directions = FEWEST, cell.steps[-1] + 2
     while True:
-        paths = [descend(cell, replica, size) for replica in range(REPLICAS)]
+        at_once = max(1, min(cores(), int(memory() // bytes_of(cell, directions, size))))
+        with ThreadPoolExecutor(at_once) as pool:  # NumPy computes outside Python
+            paths = list(pool.map(partial(descend, cell, size=size), range(REPLICAS)))
         found, directions = _averaged(cell, paths, size), max(path.directions for path in paths)
         error = np.nanmax([0.0, *np.concatenate([found.error[name] / goal for name, goal in GOALS.items()])])
         enough = error <= slack and PER_DIRECTION * directions <= size
