@@ -47,12 +47,12 @@ from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import QUICK, CachedProgram, filled_up
+from statmech.runtime.programs import QUICK, CachedProgram
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.averages import TERMS, Fields, Masks, errors, responses, slopes, squares
 from theory.numerics.dormand_prince import integrate
-from theory.numerics.lanes import check_complete, side_by_side
+from theory.numerics.lanes import check_complete, side_by_side, with_last_again
 from theory.numerics.pieces import in_pieces
 
 RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
@@ -269,7 +269,7 @@ def identity_of(cell: NetworkCell) -> tuple[Any, ...]:
 
 def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: np.ndarray) -> list[Units]:
     """The units of cells that one program serves; lanes and times are filled up."""
-    filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
+    filled = with_last_again(cells)
     start = np.stack([packed(cell.units) for cell in filled], axis=-1)
     most = np.int64(MAX_STEPS_LESS if equations.approximate else MAX_STEPS)
 

@@ -38,12 +38,12 @@ import numpy as np
 from statmech.activations import Erf, Linear
 from statmech.numerics.gaussian import Array, legendre
 from statmech.runtime.devices import double_precision
-from statmech.runtime.programs import filled_up, quickly_compiled
+from statmech.runtime.programs import quickly_compiled
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.equations import LANES, identity_of
 from theory.numerics.dormand_prince import integrate, padded
-from theory.numerics.lanes import side_by_side
+from theory.numerics.lanes import side_by_side, with_last_again
 
 SMALL = 1e-3  # eps_g from which differences are integrated
 CLOSE = 0.05  # the largest square of a difference at which they are
@@ -254,7 +254,7 @@ def continued(
 
 def _solve_together(near: Near, lanes: list[Lane], times: Array) -> list[Array | None]:
     """The errors (T,) of lanes that one program serves; None of a lane that does not reach the last time."""
-    filled = [*lanes, *[lanes[-1]] * (filled_up(len(lanes)) - len(lanes))]
+    filled = with_last_again(lanes)
     lane = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *filled)
     with double_precision():
         errors, completed = map(np.asarray, solve_near(near, lane, padded(times), np.int64(MAX_STEPS)))

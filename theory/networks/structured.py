@@ -35,7 +35,7 @@ from statmech.modes import Modes, condensed
 from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import cached_program, filled_up
+from statmech.runtime.programs import cached_program
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import Units
 from theory.networks.averages import derivatives, errors, slopes, squares
@@ -54,7 +54,7 @@ from theory.networks.equations import (
     setting_of,
 )
 from theory.numerics.dormand_prince import integrate, padded
-from theory.numerics.lanes import check_complete, side_by_side
+from theory.numerics.lanes import check_complete, side_by_side, with_last_again
 
 
 class Directions(NamedTuple):
@@ -189,7 +189,7 @@ def _solve_together(
     equations: Equations, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
 ) -> list[Solution]:
     """The solutions of cells that one program serves; lanes and times are filled up."""
-    lanes = [*range(len(cells)), *[len(cells) - 1] * (filled_up(len(cells)) - len(cells))]
+    lanes = with_last_again(range(len(cells)))
     start = np.stack([packed(start_of(cells[at], modes[at])) for at in lanes], axis=-1)
     directions = Directions(
         *(np.stack([getattr(modes[at], name) for at in lanes], axis=-1) for name in Directions._fields)

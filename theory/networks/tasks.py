@@ -31,13 +31,13 @@ from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import cached_program, filled_up
+from statmech.runtime.programs import cached_program
 from statmech.scenarios.network_matrices import Units
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from theory.networks import equations as one_task
 from theory.networks.equations import ATOL, MAX_STEPS, MAX_STEPS_LESS, RTOL, RTOL_LESS, Equations, Rates, Setting
 from theory.numerics.dormand_prince import integrate
-from theory.numerics.lanes import check_complete, side_by_side
+from theory.numerics.lanes import check_complete, side_by_side, with_last_again
 from theory.numerics.pieces import in_pieces
 
 
@@ -180,7 +180,7 @@ def _identity(cell: NetworkTaskCell) -> tuple[Any, ...]:
 
 def _solve_together(equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray) -> list[Units]:
     """The units of cells that one program serves; lanes are filled up."""
-    filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
+    filled = with_last_again(cells)
     rows, completed = solve_tasks(equations, filled, times)
     found = [rows[..., at] for at in range(len(cells))]
     check_complete(cells, found, completed, times[-1])

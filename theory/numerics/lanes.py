@@ -9,6 +9,7 @@ import numpy as np
 
 from statmech.errors import SolverError
 from statmech.numerics.gaussian import Array
+from statmech.runtime.programs import filled_up
 
 P = TypeVar("P", bound=Hashable)  # a program
 S = TypeVar("S")  # the solution of a cell
@@ -45,6 +46,15 @@ def side_by_side(
         for some in (members[start : start + size] for start in range(0, len(members), size)):
             solved |= dict(zip(some, solve(one, some), strict=True))
     return [solved[first[identity]] for identity in identities]
+
+
+def with_last_again(members: Sequence[S]) -> list[S]:
+    """Members and the last of them again, as many as a program is compiled for.
+
+    >>> with_last_again("ab")
+    ['a', 'b', 'b', 'b', 'b', 'b', 'b', 'b']
+    """
+    return [*members, *[members[-1]] * (filled_up(len(members)) - len(members))]
 
 
 def check_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:

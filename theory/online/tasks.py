@@ -35,11 +35,11 @@ from statmech.parameters import Family, family_of
 from statmech.rules import Averages, Rule
 from statmech.runtime.devices import double_precision
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import filled_up, quickly_compiled
+from statmech.runtime.programs import quickly_compiled
 from statmech.scenarios.online_tasks import OnlineTaskCell
 from statmech.schedules import Changes
 from theory.numerics.dormand_prince import integrate
-from theory.numerics.lanes import check_complete, side_by_side
+from theory.numerics.lanes import check_complete, side_by_side, with_last_again
 from theory.numerics.pieces import in_pieces
 from theory.online.averages import averages
 from theory.online.equations import ATOL, ATOL_Y, LONGEST
@@ -169,7 +169,7 @@ def _identity(cell: OnlineTaskCell) -> tuple[Any, ...]:
 def _solve_together(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[Student]:
     """The students of cells that one program serves; lanes are filled up."""
     rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in cells))
-    filled = [*cells, *[cells[-1]] * (filled_up(len(cells)) - len(cells))]
+    filled = with_last_again(cells)
     start = np.stack([start_of(cell) for cell in filled], axis=-1)
 
     def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
