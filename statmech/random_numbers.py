@@ -49,24 +49,29 @@ def folded(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
     """
     if key.size == 2:  # Python computes single words faster than NumPy
         number = int(np.squeeze(number))
-        words: Any = _threefry([int(word) for word in key.flat], number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF)
+        high, low = _low_word(number >> 32), _low_word(number)
+        words: Any = _threefry([int(word) for word in key.flat], high, low, _low_word)
         return np.array(words, np.uint32).reshape(key.shape)
     return np.stack(_threefry(list(key.T), 0, np.asarray(number, np.uint32)), axis=-1)
 
 
-def _threefry(key: list[Any], x: Any, y: Any, ones: Any = 0xFFFFFFFF) -> tuple[Any, Any]:
+def _low_word(number: int) -> int:
+    return number & 0xFFFFFFFF
+
+
+def _threefry(key: list[Any], x: Any, y: Any, word: Callable[[Any], Any] = lambda word: word) -> tuple[Any, Any]:
     """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of words, or of arrays of 32-bit words.
 
-    `ones` is the mask of 32 bits, an unsigned integer for words of JAX, which takes Python's for signed ones.
+    `word` returns the low 32 bits of Python's integers, which do not overflow as arrays of words do.
     """
     keys = [*key, key[0] ^ key[1] ^ 0x1BD11BDA]
-    x, y = x + keys[0] & ones, y + keys[1] & ones
+    x, y = word(x + keys[0]), word(y + keys[1])
     for group in range(5):
         for turn in ROTATIONS[group % 2]:
-            x = x + y & ones
-            y = (y << turn | y >> 32 - turn) & ones ^ x
-        x = x + keys[(group + 1) % 3] & ones
-        y = y + keys[(group + 2) % 3] + group + 1 & ones
+            x = word(x + y)
+            y = word(y << turn | y >> 32 - turn) ^ x
+        x = word(x + keys[(group + 1) % 3])
+        y = word(y + keys[(group + 2) % 3] + group + 1)
     return x, y
 
 
@@ -132,9 +137,16 @@ def fold_in(key: Array, number: Array | int) -> Array:
 
     words = jnp.moveaxis(jax.random.key_data(key), -1, 0)
     low = jnp.broadcast_to(jnp.asarray(number).astype(np.uint32), key.shape)
-    found = _threefry([*words], jnp.zeros_like(low), low, np.uint32(0xFFFFFFFF))
-    # a barrier, or XLA computes the rounds again in each operation that uses the key
-    return wrapped(jax.lax.optimization_barrier(jnp.stack(found, axis=-1)))
+    return wrapped(_words(words, jnp.zeros_like(low), low, axis=-1))
+
+
+def _words(key: Array, x: Array, y: Array, axis: int = 0) -> Array:
+    """Threefry's two words of each pair of counters, along a new axis, with the words of the key or of each one's."""
+    import jax
+    import jax.numpy as jnp
+
+    # a barrier, or XLA computes the rounds again in each operation that uses the words
+    return jax.lax.optimization_barrier(jnp.stack(_threefry([*key], x, y), axis=axis))
 
 
 def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
@@ -151,30 +163,18 @@ def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
         counters = counters // lanes.width * lanes.of + counters % lanes.width + lanes.first.astype(np.uint32)
     words = jax.random.key_data(key)
     if lanes is None or not key.ndim:
-        return threefry_2x32(words, counters)
-    # as threefry_2x32 pairs them, with all lanes in the last axis, which alone is computed fast
+        return jax.lax.platform_dependent(words, counters, cpu=_paired, default=threefry_2x32)
+    # pairs as in `_paired`, with all lanes in the last axis, which alone is computed fast
     pairs = jnp.tile(counters.reshape(2, -1, lanes.width), key.size)
-    return jnp.concatenate([part.reshape(-1) for part in _rounds(*jnp.repeat(words.T, lanes.width, axis=1), *pairs)])
+    return jnp.concatenate([part.reshape(-1) for part in _words(jnp.repeat(words.T, lanes.width, axis=1), *pairs)])
 
 
-def _rounds(first: Array, second: Array, x: Array, y: Array) -> tuple[Array, Array]:
-    """Threefry's words of counters (n, lanes), with the two words of the key of each lane (lanes,)."""
-    import jax
+def _paired(key: Array, counters: Array) -> Array:
+    """Return what `threefry_2x32` returns, in half of its time on a CPU, where JAX loops over the rounds."""
     import jax.numpy as jnp
 
-    keys = (first, second, first ^ second ^ np.uint32(0x1BD11BDA))
-    injected = jnp.stack([jnp.stack([keys[(g + 1) % 3], keys[(g + 2) % 3] + np.uint32(g + 1)]) for g in range(5)])
-
-    def rounds(group: Array, words: tuple[Array, Array]) -> tuple[Array, Array]:
-        x, y = words
-        for turn in jnp.asarray(ROTATIONS, np.uint32)[group % 2]:
-            x = x + y
-            y = (y << turn | y >> np.uint32(32) - turn) ^ x
-        return x + injected[group, 0], y + injected[group, 1]
-
-    # a loop, not unrolled: XLA would compute all rounds again in each operation that uses the words
-    found: tuple[Array, Array] = jax.lax.fori_loop(0, 5, rounds, (x + first, y + second))
-    return found
+    x, y = jnp.pad(counters, (0, counters.size % 2)).reshape(2, -1)
+    return jnp.concatenate([*_words(key, x, y)])[: counters.size]
 
 
 def signs(key: Array, shape: tuple[int, ...]) -> Array:
@@ -233,11 +233,11 @@ def normals_and_uniforms_at(
     first, width, of = lanes or (np.uint32(0), row.size, row.size)
     words = jnp.repeat(jax.random.key_data(key).reshape(-1, 2).T, row.size // key.size, axis=1)
     lane = jnp.arange(row.size, dtype=np.uint32) % np.uint32(width) + first.astype(np.uint32)
-    key_words = _rounds(words[0], words[1], jnp.zeros_like(number), number)
+    key_words = _words(words, jnp.zeros_like(number), number)
     half = rows // 2  # the rows of the first normals of all pairs
     at = (row % half).astype(np.uint32) + np.array([[0], [half]], np.uint32)
     x, y = (pairs * np.uint32(of) + lane for pairs in (at, at + np.uint32(rows)))
-    (radial, angular), uniforms = _rounds(key_words[0], key_words[1], x, y)
+    (radial, angular), uniforms = _words(key_words, x, y)
     one, other = jnp.split(_box_muller(radial, angular), 2)
     return jnp.where(row < half, one, other), _uniform(jnp.where(row < half, *uniforms))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+from jax.extend.random import threefry_2x32
 from scipy.stats import kstest
 
 from statmech import random_numbers
@@ -92,6 +93,14 @@ def test_no_random_word_repeats():
     """Both words of every call of the generator are used, each once."""
     words = np.asarray(random_numbers.bits(jax.random.key(4), 10_001))
     assert len(np.unique(words)) > 10_001 - 5  # a few coincidences among 2^32
+
+
+@pytest.mark.parametrize("count", [10, 11])
+def test_random_words_are_those_of_jax(count):
+    """An even number of them, and an odd one, of which JAX drops the last word."""
+    words = random_numbers.key_of(2**40 + 5)
+    expected = threefry_2x32(words, np.arange(count, dtype=np.uint32))
+    np.testing.assert_array_equal(random_numbers.bits(random_numbers.wrapped(words), count), expected)
 
 
 @pytest.mark.slow
