@@ -60,7 +60,7 @@ from statmech.random_numbers import (
     normals_and_uniforms_at,
     wrapped,
 )
-from statmech.runtime.programs import QUICK, CachedProgram, filled_up
+from statmech.runtime.programs import QUICK, WHOLE_VECTORS, CachedProgram, filled_up
 from statmech.schedules import Changes
 
 LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
@@ -218,7 +218,7 @@ def padded(steps: np.ndarray) -> np.ndarray:
 
 def options(program: Any) -> list[dict[str, Any]]:
     """The compiler's options for a program of the Gram engine, or of its groups."""
-    return [OWN_SUMS] if program.dtype == "float32" and program.K <= SUMMED else []
+    return [WHOLE_VECTORS] + ([OWN_SUMS] if program.dtype == "float32" and program.K <= SUMMED else [])
 
 
 def _options(program: Program) -> list[dict[str, Any]]:

@@ -48,6 +48,8 @@ SIZE = hashlib.sha256().digest_size
 # units of work side by side keep all cores busy anyway
 UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 DIVIDED = {"xla_disable_hlo_passes": ""}
+# XLA uses half of the vector registers of a CPU with AVX-512; a CPU without takes no notice
+WHOLE_VECTORS = {"xla_cpu_prefer_vector_width": 512}
 # up to JAX 0.11 XLA also gives operations whose order is free to several threads, however small they are; the schedule
 # of least memory, without copies that this analysis finds superfluous, leaves one order
 IN_SEQUENCE = {
