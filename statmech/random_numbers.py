@@ -4,7 +4,7 @@ The generator is JAX's threefry. `jax.random` keeps one of the two words of each
 depend on how it is distributed over devices; here a draw is on one device, and both words are kept. Normals come in
 pairs, by Box and Muller: :math:`\sqrt{-2\ln u}\,(\cos\phi, \sin\phi)`. An angle :math:`\phi` within an eighth of a turn
 of 0, a random sign of the cosine and a random swap of the two cover the circle, so that short Taylor series are exact
-to rounding. On one core this draws twice as many normals per second as `jax.random.normal`
+to rounding. On one core this draws two to three times as many normals per second as `jax.random.normal`
 (`python benchmarks/engines.py limit`).
 """
 
