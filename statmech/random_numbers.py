@@ -49,8 +49,7 @@ def folded(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
     """
     if key.size == 2:  # Python computes single words faster than NumPy
         number = int(np.squeeze(number))
-        high, low = _low_word(number >> 32), _low_word(number)
-        words: Any = _threefry([int(word) for word in key.flat], high, low, _low_word)
+        words: Any = _threefry([int(word) for word in key.flat], number >> 32, number, _low_word)
         return np.array(words, np.uint32).reshape(key.shape)
     return np.stack(_threefry(list(key.T), 0, np.asarray(number, np.uint32)), axis=-1)
 
@@ -174,6 +173,7 @@ def _paired(key: Array, counters: Array) -> Array:
     import jax.numpy as jnp
 
     x, y = jnp.pad(counters, (0, counters.size % 2)).reshape(2, -1)
+    # joined, not reshaped: XLA then rounds normals as it rounds those of JAX's words
     return jnp.concatenate([*_words(key, x, y)])[: counters.size]
 
 
