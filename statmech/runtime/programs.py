@@ -50,6 +50,8 @@ UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 DIVIDED = {"xla_disable_hlo_passes": ""}
 # XLA uses half of the vector registers of a CPU with AVX-512; a CPU without takes no notice
 WHOLE_VECTORS = {"xla_cpu_prefer_vector_width": 512}
+# XLA times several ways to multiply on a GPU and keeps the fastest: each process would have last digits of its own
+REPEATABLE = {"xla_gpu_deterministic_ops": True}
 # up to JAX 0.11 XLA also gives operations whose order is free to several threads, however small they are; the schedule
 # of least memory, without copies that this analysis finds superfluous, leaves one order
 IN_SEQUENCE = {
@@ -69,7 +71,8 @@ class CachedProgram:
     """A compiled function of one static argument and arrays that returns a tuple of arrays.
 
     With groups of `options` of the compiler for a static argument; a group is left out where the compiler's version
-    does not know all of it. No operation is divided among threads, unless a group is `DIVIDED`.
+    does not know all of it. No operation is divided among threads, unless a group is `DIVIDED`, and a GPU computes the
+    same bits in every process.
     """
 
     def __init__(
@@ -88,7 +91,8 @@ class CachedProgram:
 
     def compiler_options(self, static: Any) -> dict[str, Any]:
         """All options with which the program of a static argument is compiled; what `XLA_FLAGS` states prevails."""
-        groups = [group for group in (UNDIVIDED, *self.options(static)) if _known(tuple(group.items()))]
+        asked = [UNDIVIDED, *self.options(static)] + ([] if _platform()[0] == "cpu" else [REPEATABLE])
+        groups = [group for group in asked if _known(tuple(group.items()))]
         stated = os.environ.get("XLA_FLAGS", "")
         return {name: value for group in groups for name, value in group.items() if name not in stated}
 
