@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,9 +21,11 @@ from simulate.kernels.signed_rows import SignedRows
 from statmech.numerics.gaussian import Array
 from statmech.parameters import Family, family_of
 from statmech.rules import Rule
-from statmech.scenarios.online import OnlineCell
-from statmech.scenarios.online_clusters import OnlineClusterCell
-from statmech.scenarios.online_rows import OnlineRowsCell
+
+if TYPE_CHECKING:
+    from statmech.scenarios.online import OnlineCell
+    from statmech.scenarios.online_clusters import OnlineClusterCell
+    from statmech.scenarios.online_rows import OnlineRowsCell
 
 
 @dataclass(frozen=True)

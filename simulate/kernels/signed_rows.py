@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from statmech.inputs import Rows
-from statmech.scenarios.labelled_rows import table_of
 
 
 @dataclass(frozen=True)
@@ -22,5 +21,7 @@ class SignedRows(Rows):
 
     def table(self, N: int) -> np.ndarray:
         """The products (n, N)."""
+        from statmech.scenarios.labelled_rows import table_of  # here: most runs have no table
+
         table = table_of(self)
         return (table.y[:, None] * table.Z).astype(np.float32)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -22,18 +22,21 @@ from statmech.runtime.devices import next_device
 from statmech.runtime.forks import check_fork
 from statmech.runtime.system import cores
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.network import Network, NetworkCell
-from statmech.scenarios.online import OnlineCell, Scenario, steps
-from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
-from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
-from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
+from statmech.scenarios.step_sizes import steps
+
+if TYPE_CHECKING:  # a run imports its own kind alone
+    from statmech.scenarios.network import Network, NetworkCell
+    from statmech.scenarios.online import OnlineCell, Scenario
+    from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
+    from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
+    from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
 NARROWEST = 8  # seeds: fewer take the time of 8
 SHORTEST = (
     16  # seeds into which a batch is cut to occupy all cores: two parts of 8 take 1.5 times the time of one of 16
 )
 CALLS = 16  # of a program, at most, in a unit of many cells: their keys are folded together
-C = TypeVar("C", OnlineCell, NetworkCell, OnlineClusterCell, OnlineRowsCell, OnlineTaskCell)
+C = TypeVar("C", "OnlineCell", "NetworkCell", "OnlineClusterCell", "OnlineRowsCell", "OnlineTaskCell")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ parameters of the rules (`eta`, `margin`, and those of rules that a user adds) a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import InitVar, dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -425,15 +425,6 @@ class Scenario(AbstractScenario):
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
         )
-
-
-def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
-    """The whole numbers of steps after which order parameters are recorded, those nearest to N t.
-
-    >>> steps([0.01, 0.5, 1], N=20)
-    array([ 0, 10, 20])
-    """
-    return np.rint(np.asarray(times) * N).astype(np.int64)
 
 
 @dataclass(frozen=True)

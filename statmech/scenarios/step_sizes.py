@@ -1,13 +1,24 @@
-"""Problems with the numbers of a stream of examples: how many steps there are, and what a step changes by 1/N."""
+"""The steps of a stream of examples, and problems with them: how many there are, and what one changes by 1/N."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from statmech.errors import Problem
 
 MAX_STEPS = 2**62
 CONSTANT = "hyperbolic"  # the annealing of a learning rate without a schedule, which does not fall
+
+
+def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
+    """The whole numbers of steps after which order parameters are recorded, those nearest to N t.
+
+    >>> steps([0.01, 0.5, 1], N=20)
+    array([ 0, 10, 20])
+    """
+    return np.rint(np.asarray(times) * N).astype(np.int64)
 
 
 def steps_problems(t: float, N: float) -> Iterator[Problem]:

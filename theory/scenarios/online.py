@@ -11,7 +11,8 @@ import numpy as np
 from statmech import order_parameters
 from statmech.results.dataset import describe, gram_of
 from statmech.runtime.devices import has_jax
-from statmech.scenarios.online import OnlineCell, Scenario, steps
+from statmech.scenarios.online import OnlineCell, Scenario
+from statmech.scenarios.step_sizes import steps
 from statmech.scenarios.variables import BIAS, FIELD
 from statmech.votes.equal_students import majority_vote, weight_mean
 from theory.control.at_optimum import at_optimum
