@@ -22,6 +22,7 @@ from statmech.results.dataset import describe_student
 from statmech.runtime.extras import require
 from statmech.scenarios.attention import Attention, AttentionCell
 from statmech.scenarios.cells import words_of
+from statmech.scenarios.step_sizes import steps
 
 BLOCK = 64  # examples drawn together, in one order of their features
 
@@ -98,8 +99,8 @@ def _learn(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
     counts = [Counts() for _ in students]
     records: list[list[tuple[float, ...]]] = [[] for _ in students]
     done, left = 0, SignedInputs(np.zeros((0, N)), np.zeros(0, bool))
-    steps = np.rint(np.asarray(scenario.t) * N).astype(int)
-    for step in steps:
+    recorded = steps(scenario.t, N)
+    for step in recorded:
         while done < step:
             if not len(left.z):
                 order = world.turn()
@@ -112,7 +113,7 @@ def _learn(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
             done += now
         for number, student in enumerate(students):
             records[number].append((*describe(world.teacher, student.w), *counts[number]))
-    return [views(np.array(values).T, steps, N) for values in records]
+    return [views(np.array(values).T, recorded, N) for values in records]
 
 
 def begin(cell: AttentionCell, w: np.ndarray) -> Attentive:
