@@ -167,6 +167,17 @@ print(*(name for name in modules if f"statmech.scenarios.{{name}}" in sys.module
     assert output(code) == kind
 
 
+@pytest.mark.slow
+def test_attentive_perceptrons_are_simulated_solved_and_drawn_without_jax():
+    """Its import took as long as the simulation of a small run; the plain perceptron is one without early stopping."""
+    code = """
+import statmech, sys
+statmech.draw(statmech.run("attention", N=30, t=[0.2, 0.5], error_rate=[0.05, 0.3], seeds=2))
+print("jax" in sys.modules)
+"""
+    assert output(code) == "False"
+
+
 def test_importing_statmech_imports_nothing_heavy():
     heavy = ("numpy", "jax", "matplotlib", "xarray", "zarr", "pydantic", "simulate", "theory", "figures")
     assert output(f"import sys, statmech; print([name for name in {heavy} if name in sys.modules])") == "[]"

@@ -25,7 +25,8 @@ from theory.fluctuations import student_fluctuations, student_noise
 from theory.fluctuations.student_fluctuations import Fluctuations
 from theory.fluctuations.student_noise import Noise, Stability
 from theory.numerics.dormand_prince import integrate
-from theory.online.equations import ATOL, ATOL_Y, LONGEST, logarithmic_rates, rates
+from theory.online.equations import LONGEST, logarithmic_rates, rates
+from theory.online.rate_terms import ATOL, ATOL_Y
 from theory.online.students import Students
 
 RTOL = 1e-9

@@ -30,38 +30,19 @@ Students with equal initial conditions stay equal: one of them, and one pair, re
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from statmech.numerics.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
-from statmech.rules import Averages, Rule
+from statmech.rules import Rule
 from statmech.schedules import Changes
 from theory.online.averages import Pair, averages, pair_average
+from theory.online.rate_terms import rate_terms
 from theory.online.students import Students, pairs
 
-ATOL = 1e-12  # of log l and c
-ATOL_Y = 1e-60  # so that 1 - R is accurate to a relative tolerance however small it gets
 LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
-
-
-class RateTerms(NamedTuple):
-    """The terms of the rates of one student's log l and y = 1 - R: what it learns, its noise, and what changes."""
-
-    log_length: tuple[Array, Array, Array]
-    y: tuple[Array, Array, Array]
-
-
-def rate_terms(averages: Averages, y: Array, length: Array, changes: Changes | None) -> RateTerms:
-    """Compute the terms of one student's rates, for any rule with these averages; no `changes`: nothing changes."""
-    half_diffusion = averages.ff / length**2 / 2
-    drift, decay = (0.0, 0.0) if changes is None else (changes.drift, changes.decay)
-    return RateTerms(
-        (averages.fu / length, half_diffusion, -decay),
-        (-y * (2 - y) * averages.response / length, (1 - y) * half_diffusion, (1 - y) * drift),
-    )
 
 
 def rates(

@@ -37,7 +37,7 @@ from statmech.runtime.devices import double_precision
 from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.schedules import Changes
 from theory.online.averages import averages
-from theory.online.equations import rate_terms
+from theory.online.rate_terms import rate_terms
 from theory.online.students import Students
 from theory.online.trajectories import solve_cells
 

@@ -42,7 +42,8 @@ from theory.numerics.dormand_prince import integrate
 from theory.numerics.lanes import check_complete, side_by_side, with_last_again
 from theory.numerics.pieces import in_pieces
 from theory.online.averages import averages
-from theory.online.equations import ATOL, ATOL_Y, LONGEST
+from theory.online.equations import LONGEST
+from theory.online.rate_terms import ATOL, ATOL_Y
 from theory.online.stiff_equations import check_lengths
 
 RTOL = 1e-12

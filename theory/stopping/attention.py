@@ -58,7 +58,7 @@ from statmech.numerics.gaussian import NODES, TAIL, Array, composite_legendre, d
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Averages
 from statmech.scenarios.attention import AttentionCell
-from theory.online.equations import ATOL, ATOL_Y, rate_terms
+from theory.online.rate_terms import ATOL, ATOL_Y, rate_terms
 
 RTOL = 1e-9
 BEYOND = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # the level: edges of panels of `share`

@@ -19,6 +19,7 @@ import theory as solver
 from figures.panels import at_foot, dense, legend_below, logarithmic, page, panel, with_lines
 from figures.style import points, shades
 from statmech.boundaries import BOUNDARIES
+from statmech.scenarios.attention import MAX_MEMORY
 from statmech.scenarios.registry import scenario_from
 
 AXES = ("attention", "error_rate")  # of the sweep, that this figure shows
@@ -51,12 +52,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 class Plain:
-    """eps_g of the plain perceptron against t, which is also its work."""
+    """eps_g of the plain perceptron against t, which is also its work: all its examples are probes."""
 
     def __init__(self, last: float):
         self.t = np.append(0.0, np.geomspace(1e-3, max(last, 1.0), 1000))
-        scenario = scenario_from({"rule": "perceptron", "t": self.t})
-        self.log_eps = np.log(solver.solve(scenario).eps_g.isel(student=0).values)
+        plain = {"attention": "brownian-bridge", "error_rate": 0.1, "probes": 1.0, "memory": MAX_MEMORY, "t": self.t}
+        self.log_eps = np.log(solver.solve(scenario_from(plain)).eps_g.values.ravel())
 
     def __call__(self, t: Any) -> Any:
         """Interpolate the logarithms linearly at times t of any shape, accurate to 1e-4."""
