@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -147,16 +146,20 @@ def _torn(line: xr.DataArray, axis: str, transition: float, own: xr.DataArray) -
         return line
     x, near = line[axis].values, NEAR * abs(transition)
     beyond, last = max(transition + near, x[x > transition][0]), x[x < transition][-1]
-    places = min(transition - near, x[x < transition][-2]), last, beyond, *x[x > beyond][:1]
-    values = [line.interp({axis: place}).drop_vars(axis) for place in places]
-    steps = [abs(after - before) for before, after in pairwise(values)]
-    before, jump, *after = (step / width for step, width in zip(steps, np.diff(places), strict=True))  # slopes
-    steeper = jump > STEEPER * np.maximum(before, after[0] if after else 0.0)  # on both sides, on a coarse grid
-    own = own.any([dim for dim in own.dims if dim not in line.dims])
-    torn = own & (steeper | (steps[1] > STEEP * steps[0])) & (steps[1] > LEAST_JUMP * (line.max(axis) - line.min(axis)))
-    added = line.interp({axis: np.union1d(x, transition)})
-    just_beyond = (added[axis] >= transition) & (added[axis] < beyond)
-    return added.where(~(torn & just_beyond & (abs(added - values[2]) > CLOSE * steps[1])))
+    places = np.array([min(transition - near, x[x < transition][-2]), last, beyond, *x[x > beyond][:1]])
+    values = line.interp({axis: places}).transpose(axis, ...).values
+    added = line.interp({axis: np.union1d(x, transition)}).transpose(axis, ...)
+    least = LEAST_JUMP * (line.max(axis) - line.min(axis))
+    own = own.any([dim for dim in own.dims if dim not in line.dims]).broadcast_like(least).transpose(*least.dims)
+    with np.errstate(invalid="ignore"):  # of infinite values
+        steps = np.abs(np.diff(values, axis=0))
+        before, jump, *after = (steps.T / np.diff(places)).T  # slopes
+        steeper = jump > STEEPER * np.maximum(before, after[0] if after else 0.0)  # on both sides, on a coarse grid
+        torn = own.values & (steeper | (steps[1] > STEEP * steps[0])) & (steps[1] > least.values)
+        just_beyond = (added[axis] >= transition) & (added[axis] < beyond)
+        other = np.abs(added[just_beyond].values - values[2]) > CLOSE * steps[1]
+    added[just_beyond] = np.where(torn & other, np.nan, added[just_beyond])
+    return added.transpose(*line.dims)
 
 
 def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any] | None:
