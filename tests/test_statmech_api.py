@@ -169,7 +169,7 @@ print(*(name for name in modules if f"statmech.scenarios.{{name}}" in sys.module
 
 @pytest.mark.slow
 def test_attentive_perceptrons_are_simulated_solved_and_drawn_without_jax():
-    """Its import took as long as the simulation of a small run; the plain perceptron is one without early stopping."""
+    """Importing JAX for one line, that of the plain perceptron, took a tenth of a small run."""
     code = """
 import statmech, sys
 statmech.draw(statmech.run("attention", N=30, t=[0.2, 0.5], error_rate=[0.05, 0.3], seeds=2))
