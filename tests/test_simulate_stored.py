@@ -14,8 +14,9 @@ from scipy.stats import binom
 import simulate
 import theory
 from simulate.learners import max_stability, version_space
-from simulate.learners.examples import batch, draw
+from simulate.learners.examples import batch, draw, source
 from simulate.learners.interface import LearnerTask, at_once
+from simulate.scenarios import stored_examples
 from statmech import LEARNERS, ScenarioError, StoredExamples
 from statmech.learners import STOPPED_BY, Learner
 from statmech.scenarios.registry import scenario_from
@@ -261,6 +262,13 @@ def test_noise_flips_the_stated_fraction(flip):
     low, high = binom.interval(1 - 1e-4, 20_000, flip)
     assert low <= wrong <= high
     assert not binom.interval(1 - 1e-4, 20_000, flip + 0.02)[0] <= wrong
+
+
+def test_noise_levels_and_alphas_of_a_seed_share_inputs_that_are_drawn_once(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(stored_examples, "source", lambda *given: drawn.append(given) or source(*given))
+    simulate.run(StoredExamples(learner="hebb", N=20, alpha=[1.1, 1.2], flip=[0, 0.1, 0.2], seeds=3))
+    assert sorted(drawn) == [(0, seed, 20, 24) for seed in range(3)]
 
 
 def test_smaller_data_sets_are_the_beginning_of_larger_ones():

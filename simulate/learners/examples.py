@@ -45,6 +45,36 @@ def padded(P: int) -> int:
     return SIZES[bisect.bisect_left(SIZES, P)]
 
 
+class Source(NamedTuple):
+    """A seed's teacher (N,), inputs (P, N), and a uniform number for each input (P,), which decides if its label flips.
+
+    Examples
+    --------
+    >>> few, many = source(0, 7, 20, 5).examples(5, flip=0.0), source(0, 7, 20, 50).examples(50, flip=0.0)
+    >>> bool(np.all(many.z[:5] == few.z) and np.all(few.z @ few.teacher > 0))
+    True
+    """
+
+    teacher: np.ndarray
+    inputs: np.ndarray
+    chances: np.ndarray
+
+    def examples(self, P: int, flip: float) -> DataSet:
+        """The first P examples, whose labels are flipped with this probability."""
+        xi = self.inputs[:P]
+        labels = np.where(xi @ self.teacher < 0, -1.0, 1.0) * np.where(self.chances[:P] < flip, -1.0, 1.0)
+        return DataSet(self.teacher, labels[:, None] * xi)
+
+
+def source(key: int, seed: int, N: int, P: int) -> Source:
+    """Draw the first P inputs of a seed, and its teacher; `draw` explains the parameters."""
+    words = words_of({"data": "stored examples", "N": N})
+    teachers, inputs, noise = (np.random.default_rng([key, seed, role, *words]) for role in range(3))
+    teacher = teachers.standard_normal(N)
+    teacher *= np.sqrt(N) / np.linalg.norm(teacher)
+    return Source(teacher, inputs.standard_normal((P, N)), noise.random(P))
+
+
 def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
     """Draw the first P examples of a seed's data set.
 
@@ -58,20 +88,8 @@ def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
         Input dimension, and number of examples.
     flip
         Probability that a label is flipped.
-
-    Examples
-    --------
-    >>> few, many = draw(0, 7, 20, 5, 0.0), draw(0, 7, 20, 50, 0.0)
-    >>> bool(np.all(many.z[:5] == few.z) and np.all(few.z @ few.teacher > 0))
-    True
     """
-    words = words_of({"data": "stored examples", "N": N})
-    teachers, inputs, noise = (np.random.default_rng([key, seed, role, *words]) for role in range(3))
-    teacher = teachers.standard_normal(N)
-    teacher *= np.sqrt(N) / np.linalg.norm(teacher)
-    xi = inputs.standard_normal((P, N))
-    labels = np.where(xi @ teacher < 0, -1.0, 1.0) * np.where(noise.random(P) < flip, -1.0, 1.0)
-    return DataSet(teacher, labels[:, None] * xi)
+    return source(key, seed, N, P).examples(P, flip)
 
 
 def batch(data: list[DataSet], P: int) -> Batch:

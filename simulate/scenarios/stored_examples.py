@@ -15,7 +15,7 @@ import numpy as np
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.learners import learn
-from simulate.learners.examples import DataSet, batch, draw, padded
+from simulate.learners.examples import DataSet, batch, padded, source
 from simulate.learners.interface import LearnerTask, Learnt, gap
 from statmech.results.dataset import describe_student
 from statmech.runtime.devices import double_precision
@@ -57,7 +57,7 @@ class Simulator(units.Simulator):
     def run(self, unit: DataSetUnit) -> list[UnitResult]:
         """The variables (1, T) of each data set of a unit."""
         cell = unit.lanes[0][0]
-        data = [draw(self.scenario.key, seed, cell.N, of.P, of.flip) for of, seed in unit.lanes]
+        data = _data_sets(self.scenario.key, unit.lanes)
         idle = unit.width - len(data)  # a last batch is padded, too, with data sets of one example
         every = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
         until = np.array([of.until for of, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
@@ -86,6 +86,19 @@ class Simulator(units.Simulator):
             units.check_memory("alpha", data, 8 * size * (2 * size + 3 * cell.N))
             chains = 8 * widest(size, len(cell.until)) * chain(cell)
             units.check_memory("sweeps", f"a batch of chains of {cell.name}", chains)
+
+
+def _data_sets(key: int, lanes: Sequence[tuple[StoredCell, int]]) -> list[DataSet]:
+    """The data set of each lane; those of a seed consist of the same inputs, which are drawn once."""
+    of_seed: dict[int, list[int]] = {}
+    for lane, (_, seed) in enumerate(lanes):
+        of_seed.setdefault(seed, []).append(lane)
+    found: dict[int, DataSet] = {}
+    for seed, places in of_seed.items():
+        cells = [lanes[lane][0] for lane in places]
+        drawn = source(key, seed, cells[0].N, max(cell.P for cell in cells))
+        found |= {lane: drawn.examples(cell.P, cell.flip) for lane, cell in zip(places, cells, strict=True)}
+    return [found[lane] for lane in range(len(lanes))]
 
 
 def _memory(cell: StoredCell) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -140,7 +141,7 @@ class StoppingCell(Cell):
     error_rate: float
     index: tuple[int, ...]
 
-    @property
+    @cached_property  # every seed asks for it, and a constant boundary's takes several steps of Newton's method
     def tau(self) -> float:
         """The level, of sums of variance 1."""
         return float(threshold(self.boundary, self.error_rate, self.mean, 1.0, self.theta))
