@@ -14,7 +14,7 @@ from scipy.stats import binom
 import simulate
 import theory
 from simulate.learners import max_stability, version_space
-from simulate.learners.examples import batch, draw, source
+from simulate.learners.examples import batch, draw, inputs_of
 from simulate.learners.interface import LearnerTask, at_once
 from simulate.scenarios import stored_examples
 from statmech import LEARNERS, ScenarioError, StoredExamples
@@ -266,7 +266,7 @@ def test_noise_flips_the_stated_fraction(flip):
 
 def test_noise_levels_and_alphas_of_a_seed_share_inputs_that_are_drawn_once(monkeypatch):
     drawn = []
-    monkeypatch.setattr(stored_examples, "source", lambda *given: drawn.append(given) or source(*given))
+    monkeypatch.setattr(stored_examples, "inputs_of", lambda *given: drawn.append(given) or inputs_of(*given))
     simulate.run(StoredExamples(learner="hebb", N=20, alpha=[1.1, 1.2], flip=[0, 0.1, 0.2], seeds=3))
     assert sorted(drawn) == [(0, seed, 20, 24) for seed in range(3)]
 

@@ -45,12 +45,12 @@ def padded(P: int) -> int:
     return SIZES[bisect.bisect_left(SIZES, P)]
 
 
-class Source(NamedTuple):
+class SeedInputs(NamedTuple):
     """A seed's teacher (N,), inputs (P, N), and a uniform number for each input (P,), which decides if its label flips.
 
     Examples
     --------
-    >>> few, many = source(0, 7, 20, 5).examples(5, flip=0.0), source(0, 7, 20, 50).examples(50, flip=0.0)
+    >>> few, many = inputs_of(0, 7, 20, 5).examples(5, flip=0.0), inputs_of(0, 7, 20, 50).examples(50, flip=0.0)
     >>> bool(np.all(many.z[:5] == few.z) and np.all(few.z @ few.teacher > 0))
     True
     """
@@ -66,13 +66,13 @@ class Source(NamedTuple):
         return DataSet(self.teacher, labels[:, None] * xi)
 
 
-def source(key: int, seed: int, N: int, P: int) -> Source:
+def inputs_of(key: int, seed: int, N: int, P: int) -> SeedInputs:
     """Draw the first P inputs of a seed, and its teacher; `draw` explains the parameters."""
     words = words_of({"data": "stored examples", "N": N})
     teachers, inputs, noise = (np.random.default_rng([key, seed, role, *words]) for role in range(3))
     teacher = teachers.standard_normal(N)
     teacher *= np.sqrt(N) / np.linalg.norm(teacher)
-    return Source(teacher, inputs.standard_normal((P, N)), noise.random(P))
+    return SeedInputs(teacher, inputs.standard_normal((P, N)), noise.random(P))
 
 
 def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
@@ -89,7 +89,7 @@ def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
     flip
         Probability that a label is flipped.
     """
-    return source(key, seed, N, P).examples(P, flip)
+    return inputs_of(key, seed, N, P).examples(P, flip)
 
 
 def batch(data: list[DataSet], P: int) -> Batch:

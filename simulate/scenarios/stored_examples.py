@@ -15,7 +15,7 @@ import numpy as np
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.learners import learn
-from simulate.learners.examples import DataSet, batch, padded, source
+from simulate.learners.examples import DataSet, batch, inputs_of, padded
 from simulate.learners.interface import LearnerTask, Learnt, gap
 from statmech.results.dataset import describe_student
 from statmech.runtime.devices import double_precision
@@ -90,15 +90,10 @@ class Simulator(units.Simulator):
 
 def _data_sets(key: int, lanes: Sequence[tuple[StoredCell, int]]) -> list[DataSet]:
     """The data set of each lane; those of a seed consist of the same inputs, which are drawn once."""
-    of_seed: dict[int, list[int]] = {}
-    for lane, (_, seed) in enumerate(lanes):
-        of_seed.setdefault(seed, []).append(lane)
-    found: dict[int, DataSet] = {}
-    for seed, places in of_seed.items():
-        cells = [lanes[lane][0] for lane in places]
-        drawn = source(key, seed, cells[0].N, max(cell.P for cell in cells))
-        found |= {lane: drawn.examples(cell.P, cell.flip) for lane, cell in zip(places, cells, strict=True)}
-    return [found[lane] for lane in range(len(lanes))]
+    N = lanes[0][0].N
+    longest = {seed: P for P, seed in sorted((cell.P, seed) for cell, seed in lanes)}
+    inputs = {seed: inputs_of(key, seed, N, P) for seed, P in longest.items()}
+    return [inputs[seed].examples(cell.P, cell.flip) for cell, seed in lanes]
 
 
 def _memory(cell: StoredCell) -> float:

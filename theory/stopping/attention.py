@@ -20,7 +20,7 @@ angle :math:`\theta=\arccos R`, :math:`\kappa = -r\sin\psi` with :math:`0<\psi<\
             = -\frac1\pi\int_0^\theta\sin\psi\left[(1+b^2)M(b)-b\right]d\psi,
 
 which are accurate as R -> 1. The response is :math:`\sqrt{2/\pi}\int\varphi(z)\,p(z\sin\theta)\,dz`. As
-error_rate -> 0 this is the plain perceptron.
+error_rate -> 0, or if all examples are probes, this is the plain perceptron.
 
 **Features.** Given u up to s, v(1) has mean R u(s) and variance :math:`1-R^2s`. So W reaches the level at time s, for
 the first time, with the density of Brownian motion without drift times :math:`2\,P(v(1)>0)`,
