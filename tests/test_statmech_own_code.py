@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
+import functools
+import importlib.util
 import json
+import os
 import shutil
+import subprocess
 import sys
+import sysconfig
+import types
+import venv
+from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
-from conftest import brief, statmech
+from conftest import brief, quick_environment, statmech
 
 import simulate
 import theory
@@ -172,18 +180,75 @@ def test_a_kind_of_scenario_of_one_s_own_states_its_file(mine):
     assert set(scenario_from({"rule": "hebb", "t": 1}).code_digests()) == {"mine.py"}
 
 
-def test_a_module_that_the_file_imports_belongs_to_it(mine, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "own_constants", raising=False)
-    (tmp_path / "own_constants.py").write_text("FACTOR = 1.0\n")
-    mine("from own_constants import FACTOR\n" + RULE.replace("1.0 *", "FACTOR *"))
-    before = Scenario(rule="mine", **SWEEP).code_digests()
-    assert set(before) == {"mine.py", "own_constants.py"}
-    monkeypatch.delitem(sys.modules, "own_constants")
-    (tmp_path / "own_constants.py").write_text("FACTOR = 3.0\ndef unused(): ...\n")
-    mine("from own_constants import FACTOR  # again\n" + RULE.replace("1.0 *", "FACTOR *"))
-    assert Scenario(rule="mine", **SWEEP).code_digests()["own_constants.py"] != before["own_constants.py"]
-    sys.modules.pop("own_constants")
+@pytest.fixture
+def imported(tmp_path, monkeypatch, registered):
+    """A function that imports a class, derived from a rule of ours, from a file at any place."""
+
+    def load(place, content=RULE):
+        file = tmp_path / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.is_symlink():
+            file.write_text(content)
+        spec = importlib.util.spec_from_file_location("placed", file)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "placed", module)
+        spec.loader.exec_module(module)
+        return module.Mine
+
+    return load
+
+
+def test_the_file_of_a_base_class_is_stated_and_that_of_another_import_is_not(mine, imported, monkeypatch):
+    imported("bases.py", RULE.replace("Mine", "Base") + "FACTOR = 1.0\nMine = Base\n")
+    mine("from placed import Base, FACTOR\nfrom statmech.rules import RULES\n"
+         "class Mine(Base):\n    pass\nRULES['mine'] = Mine\n")  # fmt: skip
+    assert set(Scenario(rule="mine", **SWEEP).code_digests()) == {"bases.py", "mine.py"}
+    mine("from placed import FACTOR\n" + RULE.replace("1.0 *", "FACTOR *"))
+    assert set(Scenario(rule="mine", **SWEEP).code_digests()) == {"mine.py"}
+
+
+INSTALLED = "placed.py,sha256=0,9\nother.py,,\n"
+PLACES = {  # file: whether it is a library's
+    "user/lib/python3/site-packages/placed.py": True,
+    "debian/dist-packages/inner/placed.py": True,
+    "target/placed.py": True,  # pip install --target
+    "project/placed.py": False,
+    "project/.venv/src/placed.py": False,  # pip install -e git+...
+    "developed/placed.py": False,  # the project of an editable installation
+    "links/site-packages/placed.py": True,  # uv's link-mode symlink
+    "links/elsewhere/site-packages/placed.py": False,  # a link to a project under development
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_files_of_installed_distributions_are_not_the_user_s_wherever_they_lie(imported, tmp_path, place):
+    for file, content in {
+        "target/placed-1.dist-info/RECORD": INSTALLED,
+        "developed/placed.egg-info/SOURCES.txt": "placed.py\n",
+        "developed/placed.egg-info/top_level.txt": "placed\n",
+        "links/site-packages/placed-1.dist-info/RECORD": INSTALLED,
+        "store/placed.py": RULE,
+    }.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(content)
+    if place.startswith("links"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).symlink_to(tmp_path / "store" / "placed.py")
+    assert (own_code.digests([imported(place)]) == {}) == PLACES[place]
+
+
+@pytest.mark.slow
+def test_libraries_on_pythonpath_are_no_code_of_the_user(tmp_path):
+    """As with environment modules: an interpreter that has no library of its own."""
+    venv.create(tmp_path / "bare", with_pip=False)
+    places = [sysconfig.get_path("purelib"), *map(str, Path(own_code.__file__).parents[2:3])]
+    environment = {**quick_environment(), "PYTHONPATH": os.pathsep.join(places)}
+    command = [tmp_path / "bare/bin/python", "-m", "statmech", "run", "ensemble", "K=1", "N=20", "t=1", "seeds=2"]
+    for _ in range(2):  # the result is read again
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    for name in ("simulation", "theory"):
+        assert store.load(next(tmp_path.glob(f"results/*/{name}.zarr"))).attrs["code"] == {}
 
 
 def test_an_edit_after_the_import_does_not_change_the_digest_of_the_code_in_memory(mine):
@@ -203,16 +268,40 @@ def test_two_files_of_one_name_are_distinguished(mine):
     assert set(Scenario(rule=["mine", "other"], **SWEEP).code_digests()) == {"a/mine.py", "b/mine.py"}
 
 
-def test_code_without_a_file_is_known_by_its_bytecode_and_constants(registered):
-    def defined(content, **names):
-        space = {"__name__": "__main__", **names}
-        exec(compile(content, "<cell>", "exec"), space)  # as a cell of a notebook
+CELL = """
+def factor(kappa):
+    return F * W[1] * np.sign(np.abs(kappa))
+""" + RULE.replace("1.0 * step(", "factor(kappa) * step(").replace("    label", "    power = 1\n    label")
+EDITS = {"F * W": "3 * W", "W[1]": "W[2]", "power = 1": "power = 2", "* step(-": "* step(1.0 -", "(0.0,)": "(1.0,)"}
+
+
+def test_code_without_a_file_is_known_by_its_bytecode_and_all_that_it_uses(registered, monkeypatch):
+    def defined(content=CELL, **names):
+        notebook = types.ModuleType("__main__")
+        monkeypatch.setitem(sys.modules, "__main__", notebook)
+        vars(notebook).update({"F": 1.0, "W": np.arange(2000), "np": np, **names})
+        exec(compile(content, "<cell>", "exec"), vars(notebook))
         return Scenario(rule="mine", **SWEEP).code_digests()
 
-    plain, same = defined(RULE), defined(RULE)
-    assert plain == same
-    assert plain != defined(edited())
-    assert defined(RULE.replace("1.0", "F"), F=1.0) != defined(RULE.replace("1.0", "F"), F=2.0)
+    known = defined()
+    assert set(known) == {"Mine (no file)"}
+    assert defined("# a comment\n" + CELL, unused=1) == known
+    assert all(defined(CELL.replace(old, new, 1)) != known for old, new in EDITS.items())
+    assert defined(F=2.0) != known
+    assert defined(W=np.arange(2000) + (np.arange(2000) == 1000)) != known
+
+
+@pytest.mark.slow
+def test_code_without_a_file_has_one_digest_in_all_processes():
+    content = CELL.replace("step(-", "step((self.label in {'a', 'mine', 'b'}) - ")  # a set, whose order varies
+    code = f"import numpy as np\nF, W = 1.0, np.arange(3)\n{content}\n"
+    code += "from statmech import Scenario\nprint(Scenario(rule='mine', t=1).code_digests())"
+    processes = [
+        subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, stdout=subprocess.PIPE)
+        for seed in "12"
+    ]
+    assert b"Mine (no file)" in processes[0].stdout
+    assert processes[0].stdout == processes[1].stdout
 
 
 @pytest.mark.slow
@@ -237,6 +326,27 @@ def test_a_function_that_computes_no_number_may_be_replaced(monkeypatch):
     monkeypatch.setattr("statmech.results.store.load_if_current", lambda *given: None)
     assert own_code.replaced() == ()
     monkeypatch.setattr("statmech.random_numbers.key_of", lambda number: number)
+    assert [one.__name__ for one in own_code.replaced()] == ["<lambda>"]
+
+
+def test_every_function_without_a_file_counts_even_if_they_have_one_name(monkeypatch):
+    def known(factors):
+        for rule, factor in zip((rules.Perceptron, rules.Hebb), factors, strict=True):
+            space = {"__name__": "__main__"}
+            monkeypatch.setattr(rule, "g", eval(f"lambda self, kappa, length: {factor} * kappa", space))
+        monkeypatch.setattr(own_code, "_noticed", own_code.replaced())
+        return own_code.digests([])
+
+    assert set(known([1, 1])) == {"<lambda> (no file)"}
+    assert len({str(known(factors)) for factors in ([1, 1], [1, 2], [3, 1])}) == 3
+
+
+WRAPPERS = [lambda g: g, staticmethod, property, jax.jit, functools.partial, functools.partialmethod]
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_replaced_method_is_seen_in_any_wrapper(wrapper, monkeypatch):
+    monkeypatch.setattr(rules.Perceptron, "g", wrapper(lambda self, kappa, length: kappa))
     assert [one.__name__ for one in own_code.replaced()] == ["<lambda>"]
 
 

@@ -1,29 +1,29 @@
 """The user's own code behind a result: files of rules, losses and kinds, and functions of ours that were replaced.
 
-A stored number belongs to the code that made it. The classes that a scenario uses lead to the files that define them,
-and these to the files of the user that they import; `digests` states the SHA-256 of each. Code without a file (a cell
-of a notebook) is represented by its bytecode. A file is read again only when its module's functions have changed, so
-that the digest is that of the code in memory, not of a later edit.
+A stored number belongs to the code that made it. `digests` returns the SHA-256 of the file of each class that a
+scenario uses, and of the files of its bases. Modules that these files import are not included. Code without a file (a
+cell of a notebook) is represented by its bytecode and the values that it uses. A file is read again only when its
+module's functions have changed, so that the digest is that of the code in memory, not of a later edit.
 
 `replaced` lists the functions of our packages that come from elsewhere, such as `Perceptron.g` set by a notebook.
 """
 
 from __future__ import annotations
 
-import ast
+import dis
 import hashlib
-import importlib.util
-import operator
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property, partialmethod
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 PACKAGES = ("statmech", "simulate", "theory", "figures")
-LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
+LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
+UNCALLABLE_WRAPPERS = (classmethod, property, cached_property, partialmethod)
 UNTRACED = (  # modules that compute no number
     "statmech.cli",
     "statmech.results",
@@ -32,69 +32,62 @@ UNTRACED = (  # modules that compute no number
     "figures",
 )
 
-
 Namespace = Mapping[str, Any]  # the globals of a module
 
-
-class ModuleSource(NamedTuple):
-    """A module's functions and classes when its file was read, the file's digest, and the modules that it imports."""
-
-    things: tuple[Any, ...]
-    digest: str
-    imports: tuple[str, ...]
-
-
-class Scan(NamedTuple):
-    """The globals of one of our modules and the attributes of its classes, and the replaced functions among them."""
-
-    spaces: tuple[Namespace, ...]
-    values: tuple[tuple[Any, ...], ...]
-    replaced: tuple[FunctionType, ...]
-
-
-_sources: dict[str, ModuleSource] = {}  # by file
-_scanned: dict[str, Scan] = {}  # by module
+_known: dict[str, tuple[list[Any], str]] = {}  # by file: what its module defined when it was read, and its digest
 _noticed: tuple[FunctionType, ...] = ()
 
 
 def digests(classes: Iterable[type]) -> dict[str, str]:
-    """The SHA-256 of each file of the user that defines these classes or the noticed functions, by name.
+    """Return the SHA-256 of each file of the user that defines these classes or the noticed functions, by name.
 
     >>> from statmech.rules import Hebb
     >>> digests([Hebb])
     {}
     """
-    found = {file: digest for thing in (*classes, *_noticed) for file, digest in _behind(thing)}
-    names = [Path(file).name for file in found]
-    return {
-        name if names.count(name) == 1 else "/".join(Path(file).parts[-2:]): digest
-        for (file, digest), name in sorted(zip(found.items(), names, strict=True))
-    }
+    digest_by_file: dict[str, str] = {}
+    descriptions: dict[str, list[str]] = {}  # of code without a file, by name
+    for thing in (*classes, *_noticed):
+        bases = thing.__mro__ if isinstance(thing, type) else (thing,)
+        parts = [*bases, *(method for base in bases for method in _functions(vars(base)))]
+        for part in parts:
+            space = _namespace(part)
+            if _is_own(space):
+                try:
+                    digest_by_file[space["__file__"]] = _digest(space)
+                except (KeyError, OSError):
+                    name = f"{thing.__qualname__} (no file)"
+                    descriptions.setdefault(name, []).append(_describe(part, space, []))
+    digest_by_name = {name: _sha256(repr(sorted(parts)).encode()) for name, parts in descriptions.items()}
+    names = [Path(file).name for file in digest_by_file]
+    for (file, digest), name in zip(digest_by_file.items(), names, strict=True):
+        digest_by_name[name if names.count(name) == 1 else "/".join(Path(file).parts[-2:])] = digest
+    return dict(sorted(digest_by_name.items()))
 
 
 def is_current(module: ModuleType) -> bool:
-    """True if a module's file contains what it contained when the module was executed."""
-    return _source(vars(module)).digest == _sha256(Path(str(module.__file__)).read_bytes())
+    """Return True if a module's file contains what it contained when the module was executed."""
+    return _digest(vars(module)) == _sha256(Path(str(module.__file__)).read_bytes())
 
 
 def replaced() -> tuple[FunctionType, ...]:
-    """The functions of our packages that user code has put in the place of ours.
+    """Return the functions of our packages that user code has put in the place of ours.
 
     >>> replaced()
     ()
     """
-    own = [name for name in list(sys.modules) if _computes(name)]
-    return tuple(one for name in own for one in _replaced_in(name))
+    spaces = [vars(module) for name, module in [*sys.modules.items()] if _computes(name)]
+    return tuple(function for space in spaces for function in _defined(space)[1] if _is_own(function.__globals__))
 
 
 def notice() -> None:
-    """Look for replaced functions; public functions call this once, since it takes about 1 ms."""
+    """Look for replaced functions; public functions call this once, since it takes about 3 ms."""
     global _noticed
     _noticed = replaced()
 
 
 def noticed() -> tuple[FunctionType, ...]:
-    """The replaced functions that were last noticed."""
+    """Return the replaced functions that were last noticed."""
     return _noticed
 
 
@@ -103,129 +96,108 @@ def _computes(name: str) -> bool:
     return name.partition(".")[0] in PACKAGES and not name.startswith(UNTRACED)
 
 
-def _replaced_in(name: str) -> tuple[FunctionType, ...]:
-    """The replaced functions of one of our modules; those of the last call if no name of it has been set since."""
-    known = _scanned.get(name)
-    if known is None or not all(map(_is_unchanged, known.spaces, known.values)):
-        module = vars(sys.modules[name])
-        kinds = (kind for kind in module.values() if isinstance(kind, type) and kind.__module__ == name)
-        spaces = (module, *map(vars, kinds))
-        own = [one for space in spaces for one in _functions(space) if _is_own(one.__globals__)]
-        known = _scanned[name] = Scan(spaces, tuple(tuple(space.values()) for space in spaces), tuple(own))
-    return known.replaced
-
-
-def _is_unchanged(space: Namespace, values: tuple[Any, ...]) -> bool:
-    return len(space) == len(values) and all(map(operator.is_, space.values(), values))
+def _defined(space: Namespace) -> tuple[list[type], list[FunctionType]]:
+    """Return the classes that a module defines, and the functions in it and in these classes."""
+    values, name = [*space.values()], space.get("__name__")
+    kinds = [value for value in values if isinstance(value, type) and value.__module__ == name]
+    return kinds, [function for scope in (space, *map(vars, kinds)) for function in _functions(scope)]
 
 
 def _functions(space: Namespace) -> Iterator[FunctionType]:
-    """The functions of a module, or the methods of a class."""
-    for member in list(space.values()):
-        function = getattr(member, "__func__", getattr(member, "fget", member))
-        if type(function) is FunctionType:
+    """Yield the functions of a module, or the methods of a class."""
+    for member in [*space.values()]:
+        if isinstance(function := _unwrap(member), FunctionType):
             yield function
 
 
+def _unwrap(member: Any) -> Any:
+    """Return the function in a method, a property, or what `jax.jit` or `partial` has made of it."""
+    if type(member) is FunctionType or not (callable(member) or isinstance(member, UNCALLABLE_WRAPPERS)):
+        return member
+    for attribute in ("__func__", "fget", "__wrapped__", "func"):
+        if isinstance(member, (FunctionType, type)):
+            break
+        member = getattr(member, attribute, member)
+    return member
+
+
 def _namespace(thing: Any) -> Namespace:
-    """The globals of the module that defines a class or a function; empty if that is unknown."""
-    if type(thing) is FunctionType:
+    """Return the globals of the module that defines a class or a function; empty if that is unknown."""
+    if isinstance(thing, FunctionType):
         return thing.__globals__
     return vars(sys.modules[thing.__module__]) if thing.__module__ in sys.modules else {}
 
 
 def _is_own(space: Namespace) -> bool:
-    """True for a module of the user: neither ours, nor a library, nor generated."""
+    """Return True for a module of the user: neither ours, nor a library, nor generated."""
     name, file = space.get("__name__", ""), space.get("__file__")
     if name.partition(".")[0] in PACKAGES:
         return False
-    return name == "__main__" if file is None else _is_outside_libraries(file)
+    return name == "__main__" if file is None else not _is_library(file)
 
 
 @cache
-def _is_outside_libraries(file: str) -> bool:
-    return not any(Path(file).resolve().is_relative_to(library) for library in LIBRARIES)
+def _is_library(file: str) -> bool:
+    """Return True for a file of the standard library or of an installed distribution.
+
+    The project of an editable installation is the user's own code: its distribution does not list the files.
+    """
+    path = Path(file)
+    place = path.resolve()
+    return (
+        not LIBRARY_FOLDERS.isdisjoint(place.parts)
+        or any(map(place.is_relative_to, STANDARD_LIBRARY))
+        or any(map(_is_listed, (path, place)))  # links lead into the folder of a distribution, or away from it
+    )
 
 
-def _behind(thing: Any) -> Iterator[tuple[str, str]]:
-    """The files behind a class with its bases and methods, or behind a function, and their digests."""
-    bases = thing.__mro__ if isinstance(thing, type) else ()
-    parts = [*bases, *(method for base in bases for method in _functions(vars(base)))] or [thing]
-    own = [part for part in parts if _is_own(_namespace(part))]
-    waiting, seen = [_namespace(part) for part in own], set[int]()
-    while waiting:
-        space = waiting.pop()
-        if id(space) in seen or not _is_own(space):
-            continue
-        seen.add(id(space))
-        if Path(space.get("__file__", "")).is_file():
-            source = _source(space)
-            yield space["__file__"], source.digest
-            waiting += [vars(sys.modules[name]) for name in source.imports if name in sys.modules]
-        else:
-            words = sorted(word for part in own for word in _words(part))
-            yield f"{thing.__qualname__} (no file)", _sha256("\n".join(words).encode())
-            used = [value for part in own for value in _globals(part)]
-            waiting += [vars(it) if isinstance(it, ModuleType) else getattr(it, "__globals__", {}) for it in used]
+def _is_listed(path: Path) -> bool:
+    """Return True if a distribution in one of the folders above has installed this file."""
+    return any(
+        row.partition(",")[0] == path.relative_to(folder).as_posix()
+        for folder in path.parents
+        for record in folder.glob("*.dist-info/RECORD")
+        for row in record.read_text().splitlines()
+    )
 
 
-def _source(space: Namespace) -> ModuleSource:
-    """Return the content of a module's file at the time when its functions were defined."""
-    things = tuple(thing for thing in space.values() if isinstance(thing, type | FunctionType))
-    known = _sources.get(space["__file__"])
-    if known is None or known.things != things:
-        content = Path(space["__file__"]).read_bytes()
-        imports = tuple(_imported(content, space.get("__package__") or ""))
-        known = _sources[space["__file__"]] = ModuleSource(things, _sha256(content), imports)
-    return known
+def _digest(space: Namespace) -> str:
+    """Return the digest of a module's file at the time when its functions were defined."""
+    file = space["__file__"]
+    kinds, functions = _defined(space)
+    defined = [*kinds, *functions, *(function.__code__ for function in functions)]
+    if file not in _known or _known[file][0] != defined:
+        _known[file] = defined, _sha256(Path(file).read_bytes())
+    return _known[file][1]
 
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _imported(content: bytes, package: str) -> Iterator[str]:
-    """The modules that a file's import statements may name."""
-    try:
-        tree = ast.parse(content)
-    except SyntaxError:  # edited since it was imported
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            relative = "." * node.level + (node.module or "")
-            base = importlib.util.resolve_name(relative, package) if node.level else relative
-            yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
-
-
-def _globals(thing: Any) -> Iterator[Any]:
-    """The global values that the code of a function uses."""
-    if type(thing) is FunctionType:
-        yield from (thing.__globals__[name] for name in _names(thing.__code__) if name in thing.__globals__)
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*inner)
-
-
-def _words(thing: Any) -> Iterator[str]:
-    """Words for code without a file: a class's plain attributes; a function's bytecode and the constants it uses."""
-    if isinstance(thing, CodeType):
-        yield from (thing.co_code.hex(), repr(thing.co_names), repr(thing.co_varnames))
-        values: Iterable[Any] = thing.co_consts
-    elif isinstance(thing, type):
-        values = ((name, value) for name, value in vars(thing).items() if not name.startswith("__"))
+def _describe(thing: Any, space: Namespace, seen: list[Any]) -> str:
+    """Describe code without a file: its bytecode, and the functions, classes and values that it uses."""
+    thing = _unwrap(thing)
+    if isinstance(thing, FunctionType | type):
+        space = _namespace(thing)
+        if thing in seen or not _is_own(space):
+            return thing.__qualname__
+        seen.append(thing)
+    parts: Iterable[Any]
+    if isinstance(thing, type):
+        members = {name: _unwrap(value) for name, value in vars(thing).items() if name != "_abc_impl"}
+        parts = [it for it in members.items() if isinstance(it[1], FunctionType) or not it[0].startswith("__")]
+    elif isinstance(thing, FunctionType):
+        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
+        parts = [thing.__code__, thing.__defaults__, thing.__kwdefaults__, cells]
+    elif isinstance(thing, CodeType):
+        names = [step.argval for step in dis.get_instructions(thing) if step.opname == "LOAD_GLOBAL"]
+        used = [space[name] for name in names if name in space]
+        parts = [thing.co_code, thing.co_names, *thing.co_consts, *used]
+    elif isinstance(thing, list | tuple):
+        parts = thing
+    elif isinstance(thing, frozenset):
+        return repr(sorted(map(repr, thing)))
     else:
-        values = (thing.__code__, *_globals(thing))
-    for value in values:
-        value = tuple(sorted(map(repr, value))) if isinstance(value, frozenset) else value
-        yield from _words(value) if isinstance(value, CodeType) else [repr(value)] if _is_plain(value) else []
-
-
-def _is_plain(value: Any) -> bool:
-    """True for numbers, text and tuples of them."""
-    if isinstance(value, tuple):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, bool | int | float | complex | str | bytes)
+        return thing.__name__ if isinstance(thing, ModuleType) else repr(getattr(thing, "tolist", lambda: thing)())
+    return repr([_describe(part, space, seen) for part in parts])
