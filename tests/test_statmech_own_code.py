@@ -6,13 +6,13 @@ import functools
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import types
 import venv
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -27,6 +27,7 @@ from statmech import RULES, Scenario, StoreError, load_results, plugins, rules
 from statmech.results import checksums, store, store_creation
 from statmech.results.sweep_store import UNKNOWN, SweepStore
 from statmech.runtime import own_code
+from statmech.runtime.programs import ROOT
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 from statmech.scenarios.used_classes import REGISTRIES
 
@@ -241,8 +242,8 @@ def test_files_of_installed_distributions_are_not_the_user_s_wherever_they_lie(i
 def test_libraries_on_pythonpath_are_no_code_of_the_user(tmp_path):
     """As with environment modules: an interpreter that has no library of its own."""
     venv.create(tmp_path / "bare", with_pip=False)
-    places = [sysconfig.get_path("purelib"), *map(str, Path(own_code.__file__).parents[2:3])]
-    environment = {**quick_environment(), "PYTHONPATH": os.pathsep.join(places)}
+    places = f"{sysconfig.get_path('purelib')}{os.pathsep}{ROOT}"
+    environment = {**quick_environment(), "PYTHONPATH": places}
     command = [tmp_path / "bare/bin/python", "-m", "statmech", "run", "ensemble", "K=1", "N=20", "t=1", "seeds=2"]
     for _ in range(2):  # the result is read again
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
@@ -466,6 +467,57 @@ def test_a_rule_that_is_not_loaded_or_has_changed_is_not_recomputed(mine, path, 
     del RULES["mine"]
     assert statmech("verify", path.parent) == 0
     assert '"mine" is not a learning rule' in capsys.readouterr().out
+
+
+def git(*arguments, folder):
+    identity = ["-c", "user.name=tests", "-c", "user.email=", "-c", "init.defaultBranch=main"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "check": True}
+    return subprocess.run(["git", *identity, *arguments], **options).stdout.strip()
+
+
+def repository(folder, ignored=""):
+    """A git repository with all files of a folder in one commit."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text(f"__pycache__\n{ignored}\n")
+    git("init", folder=folder)
+    git("add", "--all", folder=folder)
+    git("commit", "--allow-empty", "--message", f"all of {folder}", folder=folder)
+    return git("rev-parse", "HEAD", folder=folder)
+
+
+def recorded_commit(root, cwd, **environment):
+    """The commit that results state of the source in a folder."""
+    code = "from statmech.results.store import provenance; print(provenance()['commit'])"
+    environment = os.environ | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    command = [sys.executable, "-P", "-c", code]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+def test_the_commit_is_that_of_our_own_checkout(tmp_path):
+    checkout, project, installed = tmp_path / "ours", tmp_path / "project", "project/.venv/lib/site-packages"
+    for place in ("ours", installed):
+        for package in own_code.PACKAGES:
+            shutil.copytree(ROOT / package, tmp_path / place / package, ignore=shutil.ignore_patterns("__pycache__"))
+    commit, other = repository(checkout), repository(project, ignored=".venv")
+    (project / "git").write_text("#!/bin/sh\necho planted\n")
+    (project / "git").chmod(0o755)
+    git("worktree", "add", "--detach", tmp_path / "tree", folder=checkout)
+    hook = {"GIT_DIR": str(project / ".git"), "PATH": f":{os.environ['PATH']}"}
+    for root in (checkout, tmp_path / "tree"):
+        found = recorded_commit(root, project, **hook)
+        assert len(found) >= 7
+        assert commit.startswith(found)
+    source = recorded_commit(tmp_path / installed, project)
+    assert not other.startswith(source)
+    assert re.fullmatch(r"source-[0-9a-f]{8}", source)
+    git("add", "--force", ".venv", folder=project)  # still not our repository
+    git("commit", "--message", "vendored", folder=project)
+    assert recorded_commit(tmp_path / installed, project) == source
+    (tmp_path / installed / "theory/__init__.py").write_text("")
+    assert recorded_commit(tmp_path / installed, project) != source
 
 
 def test_a_worker_of_another_version_is_refused():

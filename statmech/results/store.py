@@ -21,7 +21,7 @@ from statmech.results.dataset import misfits
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.stored_config import config_of, differences, present_config, with_figure
 from statmech.runtime import own_code
-from statmech.runtime.programs import source_digest, version_of
+from statmech.runtime.programs import ROOT, source_digest, version_of
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.former_names import warn_of
@@ -344,11 +344,29 @@ def quiet() -> Iterator[None]:
 
 @cache
 def _commit() -> str:
-    """The commit of the checkout that this package runs from, with a digest if it is modified; empty if installed."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+    """Return the commit of our checkout, with a digest of its source if it is modified; a digest alone if installed.
+
+    Git is asked about the repository at the root of our source only. One further up, such as that of a project whose
+    virtual environment holds this package, has commits of other code.
+    """
+    tracked = (ROOT / ".git").exists() and _git("ls-files", "statmech/__init__.py")
+    commit = _git("describe", "--always", "--dirty", "--exclude=*") if tracked else ""
+    if commit and not commit.endswith("-dirty"):
+        return commit
+    return f"{commit or 'source'}-{source_digest()[:8]}"
+
+
+def _git(*arguments: str) -> str:
+    """Return the output of git in our checkout, empty if it fails.
+
+    Variables such as GIT_DIR, which git sets for its hooks, would name another repository. A relative entry of PATH
+    counts from the checkout: the current folder may hold a `git` of somebody else.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=5, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    commit = done.stdout.strip()
-    return f"{commit}-{source_digest()[:8]}" if commit.endswith("-dirty") else commit
+    return "" if done.returncode else done.stdout.strip()
