@@ -12,13 +12,11 @@ import os
 import platform
 import resource
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import date
 from importlib.metadata import version
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 Call = Callable[[], object]
@@ -100,30 +98,20 @@ def machine() -> str:
     """Processor, versions, commit and date, in one line."""
     import jax  # not before `pin`
 
+    from statmech.results.store import provenance
+    from statmech.runtime.system import processor
+
     packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
     device = jax.devices()[0].device_kind
     return (
-        f"{_processor()}, {os.cpu_count()} cores ({len(cores())} usable); JAX on {device}; "
-        f"Python {platform.python_version()}, {packages}; commit {_commit()}; {date.today()}"
+        f"{processor()}, {os.cpu_count()} cores ({len(cores())} usable); JAX on {device}; "
+        f"Python {platform.python_version()}, {packages}; commit {provenance()['commit']}; {date.today()}"
     )
 
 
 def peak_memory() -> float:
     """The peak memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux reports KiB
-
-
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return platform.machine()
-
-
-def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty"]
-    process = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
-    return process.stdout.strip() or "unknown"
 
 
 def _cell(value: object) -> str:

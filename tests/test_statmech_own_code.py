@@ -25,8 +25,9 @@ from simulate.execution import clusters, recomputation, to_store
 from simulate.execution.to_store import run_into
 from statmech import RULES, Scenario, StoreError, load_results, plugins, rules
 from statmech.results import checksums, store, store_creation
+from statmech.results.log import runs
 from statmech.results.sweep_store import UNKNOWN, SweepStore
-from statmech.runtime import own_code
+from statmech.runtime import own_code, system
 from statmech.runtime.programs import ROOT
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 from statmech.scenarios.used_classes import REGISTRIES
@@ -518,6 +519,25 @@ def test_the_commit_is_that_of_our_own_checkout(tmp_path):
     assert recorded_commit(tmp_path / installed, project) == source
     (tmp_path / installed / "theory/__init__.py").write_text("")
     assert recorded_commit(tmp_path / installed, project) != source
+
+
+def test_results_record_the_processor_and_the_settings_that_change_last_digits(path, monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    store._machine.cache_clear()
+    plain = store.provenance()
+    assert system.processor() in plain["machine"]
+    assert "XLA" not in plain["machine"]
+    run_into(path, Scenario(rule="hebb", **SWEEP))
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX2")
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    store._machine.cache_clear()
+    changed = store.provenance()
+    run_into(path, Scenario(rule="hebb", **SWEEP | {"seeds": 8}))
+    store._machine.cache_clear()
+    assert changed["machine"] == plain["machine"] + ", XLA_FLAGS=--xla_cpu_max_isa=AVX2, OPENBLAS_CORETYPE=Haswell"
+    assert [provenance["machine"] for provenance in SweepStore(path).provenances] == [changed["machine"]]
+    begun = [run[0]["machine"] for run in runs(path.with_suffix(".log"))]
+    assert begun == [plain["machine"], changed["machine"]]
 
 
 def test_a_worker_of_another_version_is_refused():

@@ -177,7 +177,7 @@ class StoreRun:
         self.done = self.total - sum(chunk.runs for chunk in todo)
         if todo:
             check_form(store, self.scenario)
-        self.log(event="begun", runs=self.total, done=self.done, blocks=len(todo))
+        self.log(event="begun", runs=self.total, done=self.done, blocks=len(todo), machine=provenance()["machine"])
         self._show()
         return todo
 

@@ -22,6 +22,7 @@ from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.stored_config import config_of, differences, present_config, with_figure
 from statmech.runtime import own_code
 from statmech.runtime.programs import ROOT, source_digest, version_of
+from statmech.runtime.system import processor
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.former_names import warn_of
@@ -37,6 +38,7 @@ REPLACE = "Use --fresh to replace it, or --out DIR to keep both"
 MADE_BY = "made_by"  # of each run, in the store of a sweep: the number of the version that computed it
 VERSION = ("commit", "versions")  # what distinguishes two versions in the provenance of a result
 ATTRIBUTES = {"commit": str, "machine": str, "python": str, "source": str, "versions": dict, "data": dict, "code": dict}
+LAST_DIGIT_SETTINGS = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables
 RECORDED = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
@@ -270,7 +272,7 @@ def another_config(path: Path, changed: list[str]) -> str:
 
 
 def provenance() -> dict[str, Any]:
-    """Provenance of a result: versions, commit of a checkout, machine.
+    """Provenance of a result: versions, commit of a checkout, machine with what changes last digits on it.
 
     Returns
     -------
@@ -286,7 +288,7 @@ def provenance() -> dict[str, Any]:
         "commit": _commit(),
         "versions": {name: version_of(name) for name in RECORDED},
         "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "machine": _machine(),
         "Conventions": "ACDD-1.3",
     }
 
@@ -340,6 +342,14 @@ def quiet() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
         warnings.filterwarnings("ignore", message=".*not part in the Zarr format 3 specification.*")
         yield
+
+
+@cache
+def _machine() -> str:
+    """Return the system, the processor and the settings on which the last digits of results depend."""
+    parts = (f"{platform.system()} {platform.machine()}", processor(), f"{os.cpu_count()} cores")
+    settings = (f"{name}={os.environ[name]}" for name in LAST_DIGIT_SETTINGS if os.environ.get(name))
+    return ", ".join([*filter(None, parts), *settings])
 
 
 @cache

@@ -38,6 +38,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def processor() -> str:
+    """Return the name of the processor; empty where Linux does not state it, and on other systems."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return next((facts[name] for name in ("model name", "cpu", "CPU part") if name in facts), "")
+
+
 def memory() -> float:
     """This machine's memory in bytes; infinite where it is unknown, so that nothing is refused.
 
