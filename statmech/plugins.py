@@ -30,6 +30,7 @@ from statmech.numerics.stated_derivatives import jump, wrong_slope
 from statmech.parameters import parameters_of
 from statmech.rules import RULES
 from statmech.runtime import own_code
+from statmech.runtime.devices import double_precision
 
 FILES = "STATMECH_LOAD"  # several files are separated as in PATH
 BRANCH = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
@@ -72,7 +73,7 @@ def check(name: str) -> None:
     """
     import jax
 
-    with _reported(f'the rule "{name}"', _traced("stabilities", "kappa")):
+    with _reported(f'the rule "{name}"', _traced("stabilities", "kappa")), double_precision():
         rule = RULES[name]()
         parameters_of(rule)
         str(rule.label)
@@ -90,7 +91,7 @@ def check_activation(name: str) -> None:
     """
     import jax
 
-    with _reported(f'the activation "{name}"', _traced("fields", "x")):
+    with _reported(f'the activation "{name}"', _traced("fields", "x")), double_precision():
         activation = ACTIVATIONS[name]()
         parameters_of(activation)
         str(activation.label)

@@ -223,3 +223,42 @@ def test_a_blas_library_that_is_loaded_later_computes_on_one_thread_too():
         [sys.executable, "-c", LOADED_LATER], env=given, capture_output=True, text=True, check=True
     )
     assert printed.stdout == "False {1}\n"
+
+
+STRICT = {
+    "jax_numpy_dtype_promotion": "strict",
+    "jax_numpy_rank_promotion": "raise",
+    "jax_transfer_guard": "disallow",
+    "jax_legacy_prng_key": "error",
+}
+COMPUTED = """
+import hashlib, sys
+import jax
+import simulate, theory
+from statmech import Descent, Network, Scenario, StoredExamples, plugins
+
+for setting in sys.argv[1:]:
+    jax.config.update(*setting.split("="))
+rule = Scenario(rule="perceptron", N=20, t=1, seeds=2)
+network = Network(network="erf", M=2, K=2, N=20, start={"Q": 0.5, "R": 0.1}, t=1, seeds=2)
+learner = StoredExamples(learner="minover", N=10, alpha=1, epochs=2, seeds=2)
+descent = Descent(descent="gradient", loss="hinge", N=12, alpha=1, epochs=2, seeds=2)
+plugins.check("perceptron")
+results = [*map(simulate.run, (rule, network, learner, descent)), *map(theory.solve, (rule, network))]
+values = [array.values.tobytes() for result in results for array in result.data_vars.values()]
+print(hashlib.sha256(b"".join(values)).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_strict_settings_of_jax_neither_break_results_nor_change_them():
+    settings = [f"{name}={value}" for name, value in STRICT.items()]
+    given = [((), {}), (settings, {}), ((), {name.upper(): value for name, value in STRICT.items()})]
+    digests = set()
+    for arguments, environment in given:
+        command = [sys.executable, "-c", COMPUTED, *arguments]
+        environment = {**quick_environment(), "STATMECH_CACHE": "off", **environment}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        digests.add(done.stdout)
+    assert len(digests) == 1

@@ -41,7 +41,7 @@ def double_precision() -> Iterator[None]:
         return
     import jax
 
-    with jax.enable_x64(True), _on(_cpus() if jax.default_backend() != "cpu" else []):
+    with _settings(), _on(_cpus() if jax.default_backend() != "cpu" else []):
         yield
 
 
@@ -55,7 +55,17 @@ def next_device(*, gpu: bool) -> Iterator[None]:
     """
     import jax
 
-    with jax.enable_x64(True), _on(jax.local_devices() if gpu else _cpus()):
+    with _settings(), _on(jax.local_devices() if gpu else _cpus()):
+        yield
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """A context in which JAX computes in float64, and allows the promotions and transfers that the user may forbid."""
+    import jax
+
+    promotions = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")
+    with jax.enable_x64(True), promotions[0], promotions[1], jax.transfer_guard("allow"):
         yield
 
 
