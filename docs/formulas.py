@@ -1,7 +1,8 @@
 r"""Formulas in prose: what pages write as α = 10, N → ∞ or eps_g is set in the font of mathematics.
 
 Pages stay readable as text, and the site has one font for a symbol. Only words of paragraphs, lists and tables change:
-code, headings, signatures and the text of links do not.
+code, headings, signatures and the text of links do not. An expression is set completely or, if it is not understood,
+not at all.
 """
 
 from __future__ import annotations
@@ -24,26 +25,38 @@ SIGNS = {
     "->": r"\to",
     "infinity": r"\infty",
     "≤": r"\le",
+    "<=": r"\le",
+    ">=": r"\ge",
     "≥": r"\ge",
     "≈": r"\approx",
     "·": r"\cdot",
     "−": "-",
     "±": r"\pm",
 }
-POWERS = {"²": "2", "³": "3", "⁴": "4"}
-RAISED = "".join(POWERS)
-FUNCTIONS = "arccos|arcsin|sin|cos|cot|ln|sgn"
+LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
+FUNCTIONS = "arccos|arcsin|sin|cos|cot|tanh|ln|log|exp|max|min|sgn|sqrt"
 
 LETTER = r"[B-HJ-Zb-z]"  # not A, a or I, which are words
 COUNT = r"\d[\d,.]*(?<![,.])"
-NUMBER = rf"{COUNT}(?![\d\w])"
+NUMBER = rf"{COUNT}(?:\^[−-]?\d+|e[−+-]?\d+|[{RAISED}]+)?(?![\d\w])"
 NAME = rf"(?:eps_[gt]\b|ε_[gt]\b|(?:[{''.join(GREEK)}]+{LETTER}?|{LETTER})(?:_\w{{1,2}}\b)?(?![^\W{RAISED}]|['’]))"
 PLAIN = rf"(?:{COUNT})?{NAME}(?:/{NAME}|/{NUMBER})?|{NUMBER}(?:/{NAME})?"
 CALL = rf"\([−-]?(?:{PLAIN})(?:(?:, ?| ?[=+−] ?)[−-]?(?:{PLAIN}))*\)"
-WORD = rf"(?:(?:{FUNCTIONS}) )?{NAME}[{RAISED}]?(?:{CALL})?"
-PRODUCT = rf"(?:{COUNT})?(?:{WORD})(?:/(?:{WORD}|{NUMBER}))?|{NUMBER}(?:/{WORD}|/{NUMBER})?|∞|infinity\b"
+WORD = rf"(?:(?:{FUNCTIONS}) )?{NAME}[{RAISED}]*(?:{CALL})?|(?:{FUNCTIONS}){CALL}|√{NAME}"
+OVER = rf"/(?:{WORD}|{NUMBER}|{CALL}|a\b)"
+PRODUCT = rf"(?:{COUNT})?(?:{WORD})(?:{OVER})?|{NUMBER}(?:{OVER})?|{CALL}{OVER}|∞|infinity\b"
+SIZE = rf"\|(?:{PLAIN})(?: ?[+−] ?(?:{PLAIN}))*\|"
+TERM = rf"(?:{PRODUCT}|{SIZE})"
+RELATION = r"->|<=|>=|[=<>≤≥→≈]"
 FORMULA = re.compile(
-    rf"(?<![\w.'’/@-])(?:{PRODUCT})(?:\s*(?:->|[=<>≤≥→≈+−·])\s*[−-]?(?:{PRODUCT}))*(?![\w(]|-\w|/\w|\.\w)"
+    rf"(?<![\w.'’/@-])[−±]?{TERM}(?:(?:\s*(?:{RELATION}|[+−±·])\s*| - )[−±-]?{TERM})*(?![\w(]|-\w|/\w|\.\w)"
+)
+EXPONENT = re.compile(r"(?<=\d)e\+?([−-]?)0*(\d+)")
+# beside a hit, the rest of an expression that is not understood
+REST_BEFORE = re.compile(rf"(?:{RELATION}|[+−·×∝±^|/√*%]|[A-Za-z√/)Α-ω]\()\s?$|\)$|[\w)|] - $")
+REST_AFTER = re.compile(
+    rf"\s?(?:{RELATION}|[+·×∝^|*√]|−\S|[/−] )|\)?[{RAISED}′″\u0302]|\)?/[(√]|\)/?[\w(]| - (?:[\d(|]|\w\b)"
 )
 INITIALS = "BCDEFGHJLMST"  # of names and journals, where a full stop and a word follow
 LISTED = re.compile(r"experiments? (?:[A-Z],? (?:and )?)*$", re.IGNORECASE)
@@ -69,9 +82,11 @@ def parts(text: str, head: bool = False) -> list[tuple[bool, str]]:
 
 def is_formula(text: str, hit: re.Match[str]) -> bool:
     """True of relations between symbols and of single ones; false of numbers, units and initials of names."""
-    if hit[0] == "infinity" or not re.search(WORD, hit[0]):
+    if hit[0] == "infinity" or not re.search(WORD, EXPONENT.sub("", hit[0])):
         return False
     before, after = text[: hit.start()], text[hit.end() :]
+    if REST_BEFORE.search(before) or REST_AFTER.match(after):
+        return False
     if re.fullmatch(rf"{COUNT} {LETTER}", hit[0]) or (len(hit[0]) == 1 and UNIT.search(before)):
         return False
     return not (hit[0] in INITIALS and (re.match(r"\. ?\w", after) or LISTED.search(before)))
@@ -84,15 +99,21 @@ def latex(text: str) -> str:
     \kappa \ge x^2 and P = \alpha N and N = 1{,}000 and \arccos R
     """
     text = re.sub(r"(?<=\d),(?=\d)", "{,}", text)
+    text = re.sub(r"(?<![\d.])1\\cdot ", "", EXPONENT.sub(r"\\cdot 10^{\1\2}", text))
+    text = re.sub(r"\^([−-]\d+|\d{2,})", r"^{\1}", text)
+    text = re.sub(r"sqrt\(([^()]*)\)", r"sqrt{\1}", text)
     text = re.sub(r"_([A-Za-z0-9]{2})(?![A-Za-z0-9])", r"_{\1}", re.sub("eps_|ε_", "ε_", text))
     for letter, command in (GREEK | SIGNS).items():
         text = re.sub(rf"{letter}(?=[A-Za-z0-9])", lambda _, c=command: f"{c} " if c[0] == "\\" else c, text).replace(
             letter, command
         )
     text = re.sub(rf"\b({FUNCTIONS})\b", r"\\\1", text).replace(r"\sgn", r"\mathrm{sgn}\,")
-    for letter, power in POWERS.items():
-        text = text.replace(letter, f"^{power}")
-    return text
+    text = re.sub(r"√(\\?\w+)", r"\\sqrt{\1}", text)
+    return re.sub(rf"[{RAISED}]+", lambda power: _raised(power[0].translate(LOWERED)), text)
+
+
+def _raised(power: str) -> str:
+    return f"^{power}" if len(power) == 1 else f"^{{{power}}}"
 
 
 class Formulas(SphinxTransform):

@@ -195,9 +195,42 @@ def test_the_label_of_a_card_is_neither_cut_nor_left_out(helper, label, shown):
     assert second.yaxis.label.get_window_extent().y1 <= card.bbox.y1
 
 
-@pytest.mark.parametrize("text", ["κ(α) ≥ 1/2", "eps_g → 0", "P = αN", "arccos R", "N(0, 1/N)", "1 - 2λ", "s²"])
+WHOLE = {
+    "ε_g = arccos(R)/π": r"\epsilon_g = \arccos(R)/\pi",
+    "t = 1e6": "t = 10^{6}",
+    "λ = 2.5e-07": r"\lambda = 2.5\cdot 10^{-7}",
+    "N = 10⁶": "N = 10^6",
+    "N = 10^12": "N = 10^{12}",
+    "δ = 10⁻⁴": r"\delta = 10^{-4}",
+    "y = ±1": r"y = \pm 1",
+    "√N": r"\sqrt{N}",
+    "1 − |R|": "1 - |R|",
+    "γ ≥ 1/(2s)": r"\gamma \ge 1/(2s)",
+    "q = (b − 1)/a": "q = (b - 1)/a",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [*("κ(α) ≥ 1/2", "eps_g → 0", "P = αN", "arccos R", "N(0, 1/N)", "1 − 2λ", "s²", "1 - q", "t <= 0.1"), *WHOLE],
+)
 def test_a_formula_in_prose_is_set_whole(text, helper):
-    assert [formula for formula, _ in helper("formulas").parts(text.replace("-", "−"))] == [True]
+    assert [formula for formula, _ in helper("formulas").parts(text)] == [True]
+    assert [formula for formula, _ in helper("formulas").parts(f"where {text}, as is known")] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["C++", "g++ -O3", "|y − h| = |1 − yh|", "R = (0.1, 0.05)", "s^-0.97", "η(r) = tanh(r v)", "T > bN/2", "ε_g = f·R"],
+)
+def test_an_expression_that_is_not_understood_is_left_as_text(text, helper):
+    sentence = f"where {text}, as is known"
+    assert helper("formulas").parts(sentence) == [(False, sentence)]
+
+
+@pytest.mark.parametrize(("text", "set_as"), WHOLE.items())
+def test_powers_roots_sizes_and_functions_are_set_as_such(text, set_as, helper):
+    assert helper("formulas").latex(text) == set_as
 
 
 @pytest.mark.parametrize(
