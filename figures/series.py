@@ -93,13 +93,15 @@ def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units).
 
     Of those that only theory has, controls, and keys that are functions of time. Where there are several recorded
-    times, only variables of each time are shown, and not a run's best epoch.
+    times, only variables of each time are shown. A variable that has another meaning in theory, such as a run's best
+    epoch among those that are recorded, is not shown.
     """
     recorded = times(scenario)
     inner, least = {*recorded, *AVERAGED}, {dim for dim, values in recorded.items() if len(values) > 1}
     controls = {name: variable for name, variable in scenario.theory_only.items() if variable.role == "control"}
     every = scenario.variables | controls
-    numbers = {name: variable for name, variable in every.items() if variable.missing is np.nan}
+    other = scenario.theory_only.keys() - controls.keys()
+    numbers = {name: it for name, it in every.items() if it.missing is np.nan and name not in other}
     found = {name: variable for name, variable in numbers.items() if least <= {*variable.dims} <= inner}
     return found | functions_of_time.variables(scenario)
 

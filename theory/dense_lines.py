@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.interpolate import UnivariateSpline
 
 from statmech.errors import ScenarioError, SolverError
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.variables import ERROR
 from theory.solutions import solve_line, solver_of
 
 PLACES = 200  # along the axis
@@ -21,6 +23,9 @@ STEEPER = 1.2  # times the slopes before and after
 AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # places at a singularity, over its own
 NEAR, CLOSE = 0.01, 0.05  # the width of a step, over the place of the transition; and of the jump: the other state
 MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
+SPLINE_CHI2 = 0.5  # mean squared deviation of a spline from sampled values, in their standard errors
+MIN_SPLINE_ERROR = 0.05  # of a sampled value, over the largest error of its line: none counts as exact
+MIN_SPLINE_VALUES = 5
 # lines by what was asked for, in a block of `each_line_once`
 _KEPT: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_KEPT", default=None)
 
@@ -48,7 +53,8 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
     Half of the places are equally spaced and half geometrically, so that a line bends smoothly on linear and on
     logarithmic axes; of whole numbers (K, s, P) all, or as many as there are places. Where the solver states a
     first-order transition the values that jump are NaN, so that no line joins its sides; where it states a
-    singularity the grid has that place, at which a value that diverges is infinite.
+    singularity the grid has that place, at which a value that diverges is infinite. Values that the solver samples are
+    replaced by splines that lie within their standard errors.
 
     Parameters
     ----------
@@ -96,7 +102,37 @@ def _smooth(scenario: AbstractScenario, axis: str, places: int) -> xr.Dataset | 
         solved = solved.drop_vars([name for name, it in dense.variables.items() if it.between and name in solved])
     ignored = [str(dim) for dim in solved.dims if dim in scenario.theory_ignores]
     lines = solved.isel(dict.fromkeys(ignored, 0), drop=True)
-    return broken_where_known(scenario, lines, axis)
+    sampled = axis not in dense.recorded and any((lines[name] > 0).any() for name in lines if str(name).endswith(ERROR))
+    return broken_where_known(scenario, _without_sampling_noise(lines, axis) if sampled else lines, axis)
+
+
+def _without_sampling_noise(lines: xr.Dataset, axis: str) -> xr.Dataset:
+    """Return lines on a fine grid along an axis: splines within the standard errors of what is sampled."""
+    x, exact = lines[axis].values, xr.zeros_like(lines[axis], float)
+    fine = np.union1d(x, np.linspace(x[0], x[-1], PLACES))
+
+    def spline(values: xr.DataArray) -> xr.DataArray:
+        if axis not in values.dims or values.dtype.kind != "f":
+            return values
+        error = lines.get(f"{values.name}{ERROR}", exact)
+        along = {"input_core_dims": [[axis], [axis]], "output_core_dims": [["fine"]], "vectorize": True}
+        smooth = xr.apply_ufunc(lambda *pair: _spline(x, *pair, fine), values, error, **along)
+        return smooth.rename(fine=axis).transpose(*values.dims).assign_attrs(values.attrs)
+
+    others = {name: it.variable for name, it in lines.coords.items() if axis not in it.dims}
+    splines = {name: spline(values) for name, values in lines.data_vars.items()}
+    return xr.Dataset(splines, {axis: fine, **others}, lines.attrs)
+
+
+def _spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -> np.ndarray:
+    """Evaluate a spline through values with these standard errors (all 0: straight lines); NaN beyond finite ones."""
+    known = np.isfinite(y) & np.isfinite(error)
+    if known.sum() < MIN_SPLINE_VALUES or not error[known].any():
+        return np.interp(fine, x, y)
+    x, y, error = x[known], y[known], error[known]
+    weights = 1 / np.maximum(error, MIN_SPLINE_ERROR * error.max())
+    found = UnivariateSpline(x, y, weights, s=SPLINE_CHI2 * x.size)(fine)
+    return np.where((fine >= x[0]) & (fine <= x[-1]), found, np.nan)
 
 
 def broken_where_known(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:

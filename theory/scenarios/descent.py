@@ -20,8 +20,8 @@ from theory.convex.empirical_risk import minimum
 from theory.descent.replicas import curves
 
 SOURCE = "dynamical mean-field theory, N -> infinity"
-PLACES = 25  # of a line: each costs a tenth of a second to a second,
-SLACK = 10.0  # with errors that may be as many times larger as those of `solve`
+PLACES = 17  # of a line: each costs a tenth of a second to a second,
+SLACK = 5.0  # with errors that may be as many times larger as those of `solve`
 
 Values = dict[str, np.ndarray]
 
@@ -37,7 +37,7 @@ def solve(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Values]:
 
 
 def solve_line(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Values]:
-    """Solve for a line, with larger errors: they are not seen, since all cells have the same samples."""
+    """Solve for a line, with larger errors, which `theory.smooth` takes out of it."""
     return _solved(cells, SLACK)
 
 

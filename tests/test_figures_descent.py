@@ -1,0 +1,47 @@
+"""Figures of descents at a single epoch: lines of sampled theory are smooth, and no panel compares unlike epochs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import figures
+import theory
+from figures import captions, series
+from statmech import Descent, run
+
+pytestmark = pytest.mark.quick
+GIVEN = {"descent": "momentum", "loss": "logistic", "alpha": 2, "flip": 0.1, "N": 50, "seeds": 2}
+
+
+@pytest.fixture(scope="module")
+def at_one_epoch():
+    return run(Descent(**GIVEN, momentum=[0, 0.5, 0.9], epochs=20))
+
+
+@pytest.mark.slow
+def test_lines_of_sampled_theory_are_smooth_and_within_a_few_standard_errors(at_one_epoch):
+    line = theory.smooth(at_one_epoch.scenario, "momentum")
+    grid, solved = np.linspace(0, 0.9, 60), at_one_epoch.theory
+    for name in ("R", "eps_g", "eps_t"):
+        bends = np.diff(np.interp(grid, line.momentum, line[name].values.ravel()), 2)
+        seen = bends[np.abs(bends) > 1e-3 * np.ptp(line[name].values)]  # others are below the width of a line
+        assert np.count_nonzero(np.diff(np.sign(seen))) <= 1, name
+        at = line[name].interp(momentum=solved.momentum)
+        error = np.hypot(solved[f"{name}_error"], 10 * {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}[name])
+        assert (np.abs(at - solved[name]) < 3 * error).all(), name
+
+
+@pytest.mark.slow
+def test_the_best_epoch_of_a_run_is_not_drawn_as_it_is_that_of_all_steps_in_theory(at_one_epoch):
+    assert "best_epoch" in at_one_epoch.simulation
+    assert "best_epoch" not in series.drawn(at_one_epoch.scenario)
+    labels = [ax.get_ylabel() for ax in figures.draw("overlay", at_one_epoch).axes]
+    assert labels == ["$R$", r"$\epsilon_g$", r"$\epsilon_t$"]
+
+
+@pytest.mark.slow
+def test_a_caption_says_that_lines_of_sampled_theory_are_splines(at_one_epoch):
+    said = "Theory is sampled: its lines are splines within its standard errors."
+    assert said in captions.caption(at_one_epoch, "overlay")
+    assert said not in captions.caption(run(Descent(**GIVEN, momentum=0.5, epochs=[1, 2])), "overlay")
