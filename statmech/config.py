@@ -12,13 +12,13 @@ from statmech import yaml_messages
 from statmech.errors import LONGEST_LINE, ConfigError, Problem, ScenarioError, not_known, shortened, unreadable
 from statmech.parameters import known_parameters, parameters_of
 from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
-from statmech.results.stored_config import present_config
+from statmech.results.stored_config import config_of
 from statmech.runtime import files
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
 from statmech.scenarios.axes import expand
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import Composition
-from statmech.scenarios.registry import kind_of, name_in, scenario_from
+from statmech.scenarios.registry import kind_of, scenario_from
 
 _PACKAGE = Path(__file__).parent
 STORE = "simulation.zarr"  # in a folder of results
@@ -219,7 +219,6 @@ def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[st
             problems.append(str(failure))
             continue
         first, *inner = name.split(".")
-        first = name_in(changed, first)
         _set(changed, [first, *inner], value)
         places[first] = override
     if problems:
@@ -295,7 +294,7 @@ def _stored(store: Path) -> Any:
         hint = "Give the config file instead, and the folder with --out"
         raise ConfigError(f"{store}: its config is corrupted or missing ({ROOT}). {hint}")
     try:
-        return present_config(group_of(store)["attributes"])
+        return config_of(group_of(store)["attributes"])
     except (ValueError, LookupError, TypeError) as failure:
         raise unreadable(store, failure) from None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,7 @@ import numpy as np
 import simulate
 import theory
 from statmech import load
-from statmech.scenarios.former_names import RenamedWarning
-from statmech.scenarios.registry import former_names, in_present_names, scenario_from
+from statmech.scenarios.registry import scenario_from
 
 RECORD = Path(__file__).with_name("golden.json")
 FIRST = 6  # values of each variable that are recorded beside its digest
@@ -224,19 +222,8 @@ def record(name, scenario):
 
 
 def recorded():
-    """The records, with the present names of what was called otherwise when they were made."""
-    return {name: _in_present_names(it) for name, it in json.loads(RECORD.read_text()).items()}
-
-
-def _in_present_names(before):
-    names, datasets = former_names(before["config"]), {}
-    for side in ("simulation", "theory"):
-        variables = {names.get(name, name): it for name, it in (before[side] or {}).items()}
-        dims = {name: [names.get(dim, dim) for dim in it["dims"]] for name, it in variables.items()}
-        datasets[side] = {name: variables[name] | {"dims": dims[name]} for name in sorted(variables)} or None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RenamedWarning)
-        return before | datasets | {"config": in_present_names(before["config"])}
+    """Return the records by the names of their scenarios."""
+    return json.loads(RECORD.read_text())
 
 
 def differences(before, after, at=""):

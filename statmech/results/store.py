@@ -19,14 +19,12 @@ from statmech.errors import DamagedError, StoreError, unreadable, unwritable
 from statmech.results import checksums
 from statmech.results.dataset import misfits
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
-from statmech.results.stored_config import config_of, differences, present_config, with_figure
+from statmech.results.stored_config import config_of, differences, with_figure
 from statmech.runtime import own_code
 from statmech.runtime.programs import ROOT, source_digest, version_of
 from statmech.runtime.system import processor
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
-from statmech.scenarios.former_names import warn_of
-from statmech.scenarios.registry import former_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -137,16 +135,7 @@ def load(path: str | Path) -> xr.Dataset:
         raise DamagedError(path, names)
     for name in (checksums.SEALED, IDENTITY):
         found.attrs.pop(name, None)
-    found = _in_present_names(found)
     return _with_done(found) if STATE in found else found
-
-
-def _in_present_names(dataset: xr.Dataset) -> xr.Dataset:
-    names = former_names(config_of(dataset.attrs))
-    stored = [name for name in names if name in dataset.variables or name in dataset.dims]
-    warn_of(stored, names)
-    renamed = dataset.rename({name: names[name] for name in stored})
-    return renamed.assign_attrs(config=json.dumps(present_config(dataset.attrs)))
 
 
 def check_attributes(attrs: Mapping[str, Any]) -> None:

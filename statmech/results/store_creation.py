@@ -10,7 +10,6 @@ import json
 import shutil
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,7 +113,7 @@ def check_form(store: SweepStore, scenario: AbstractScenario) -> None:
     lengths = store.state.chunks
     inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
     forms = {name: _form(scenario, *of, lengths) for name, of in {**inner, STATE: ((), np.int8(MISSING))}.items()}
-    found = {name: _form_of(array, store.names) for name, array in {**store.arrays, STATE: store.state}.items()}
+    found = {name: _form_of(array) for name, array in {**store.arrays, STATE: store.state}.items()}
     if wrong := [name for name, form in forms.items() if found.get(name) != form]:
         raise DamagedError(store.path, wrong)
 
@@ -247,9 +246,8 @@ def _form(scenario: AbstractScenario, inner: tuple[str, ...], missing: Any, leng
     return _Form(tuple(sizes[dim] for dim in dims), chunks, np.asarray(missing).dtype, dims)
 
 
-def _form_of(array: Any, names: Mapping[str, str]) -> _Form:
-    dims = tuple(names.get(dim, dim) for dim in array.metadata.dimension_names or ())
-    return _Form(array.shape, array.chunks, array.dtype, dims)
+def _form_of(array: Any) -> _Form:
+    return _Form(array.shape, array.chunks, array.dtype, tuple(array.metadata.dimension_names or ()))
 
 
 def _replace(path: Path, new: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from statmech.errors import shortened
 from statmech.scenarios.composition import Composition
-from statmech.scenarios.registry import in_present_names
 
 FIGURE = "figure"
 
@@ -29,11 +28,6 @@ def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise ValueError("its config is not a mapping of keys to values")
     return config
-
-
-def present_config(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the config in the attributes of a store or dataset, with the present names of its keys."""
-    return in_present_names(config_of(attributes))
 
 
 def with_figure(config: dict[str, Any], figure: str | Composition | None) -> dict[str, Any]:

@@ -29,8 +29,7 @@ from statmech.results.store import (
     provenance,
     quiet,
 )
-from statmech.results.stored_config import config_of, present_config
-from statmech.scenarios.registry import former_names
+from statmech.results.stored_config import config_of
 
 MISSING, FAILED = 0, 2
 UNKNOWN = 255  # version of a run that another version than those of the store has recomputed
@@ -62,9 +61,7 @@ class SweepStore:
         self.state: Any = arrays[STATE]
         self.fingerprint: Any = arrays.get(FINGERPRINT)  # None in stores of versions without fingerprints
         self.made_by: Any = arrays.get(MADE_BY)  # None in stores of versions that did not record it
-        self.names = former_names(config_of(self.group.attrs))
-        runs = {name: array for name, array in arrays.items() if _has_runs(name, array)}
-        self.arrays: dict[str, Any] = {self.names.get(name, name): array for name, array in runs.items()}
+        self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _has_runs(name, array)}
         known = {STATE: self.state, FINGERPRINT: self.fingerprint, MADE_BY: self.made_by}
         of_runs = {**{name: array for name, array in known.items() if array is not None}, **self.arrays}
         if wrong := [name for name, array in of_runs.items() if not _has_form(name, array, self.state)]:
@@ -75,8 +72,8 @@ class SweepStore:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The stored config, with the present names of its keys."""
-        return present_config(self.group.attrs)
+        """The stored config."""
+        return config_of(self.group.attrs)
 
     @property
     def data(self) -> dict[str, str]:
@@ -222,9 +219,7 @@ class SweepStore:
         return chunk_file(self.path, name, position, array.ndim).relative_to(self.path)
 
     def _fingerprints(self, values: dict[str, np.ndarray], chunk: Chunk) -> np.ndarray:
-        """Return the fingerprints of a chunk's runs, which depend on the stored names of the variables."""
-        stored = {self.arrays[name].basename: array for name, array in values.items()}
-        return fingerprints(stored, self._run_numbers(chunk), self._salt)
+        return fingerprints(values, self._run_numbers(chunk), self._salt)
 
     def _run_numbers(self, chunk: Chunk) -> np.ndarray:
         """The number of each run of a chunk in the whole sweep, the last axis and the seeds fastest."""

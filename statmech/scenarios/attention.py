@@ -63,7 +63,6 @@ class Attention(AbstractScenario):
     TITLE: ClassVar = "attentive perceptron"
     CITES: ClassVar = ("pelossof2010",)
     workers: ClassVar = 1  # the interpreter, not NumPy, is busy between looks, and a second thread costs time
-    FORMER: ClassVar = {"delta": "error_rate"}
     PAGE: ClassVar = Page(
         along="t",
         start={"attention": ["brownian-bridge"], "error_rate": 0.1, "t": 5, "N": 200, "seeds": 4},

@@ -19,7 +19,6 @@ from statmech.scenarios.all_problems import all_problems
 from statmech.scenarios.axes import is_axis
 from statmech.scenarios.cells import GridPoint, words_of
 from statmech.scenarios.config_keys import ConfigKeys
-from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.schema import schema_of
 from statmech.scenarios.used_classes import used_classes
 
@@ -70,9 +69,7 @@ class AbstractScenario(ConfigKeys):
 
     def generator(self, cell: GridPoint, seed: int) -> np.random.Generator:
         """The random numbers of one run of a `GridPoint`: they depend on its own values, the key and the seed alone."""
-        return np.random.default_rng(
-            words_of({**in_former_names(self.FORMER, cell.identity), "key": self.key, "seed": seed})
-        )
+        return np.random.default_rng(words_of({**cell.identity, "key": self.key, "seed": seed}))
 
     @classmethod
     def schema_of(cls) -> dict[str, Any]:

@@ -84,7 +84,6 @@ class Boosting(AbstractScenario):
     AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P", "flip", "cap")
     TITLE: ClassVar = "boosting"
     CITES: ClassVar = ("jackson1996", "freund1997")
-    FORMER: ClassVar = {"weights": "nonzero_weights"}
     PAGE: ClassVar = Page(
         along="P",
         start={"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},

@@ -29,6 +29,15 @@ class GridPoint(Cell, SimpleNamespace):
         return plain | kinds
 
 
+def in_seed_names(values: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """Return values by the names that seed their random numbers, which a change of a key's name must not change.
+
+    >>> in_seed_names({"noise": 0.1, "eta": 1.0}, {"noise": "sigma"})
+    {'sigma': 0.1, 'eta': 1.0}
+    """
+    return {names.get(name, name): value for name, value in values.items()}
+
+
 def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
     """Eight 32-bit words that name a run by its own parameters, never by its place in a grid.
 

@@ -14,7 +14,6 @@ from statmech.parameters import Key, described, known_parameters, parameter_prob
 from statmech.scenarios.axes import MAX_AXIS, ReadAs, is_axis, points
 from statmech.scenarios.composition import Composition
 from statmech.scenarios.defaults import Defaults
-from statmech.scenarios.former_names import present
 from statmech.scenarios.grid import unzip
 from statmech.scenarios.key_help import call_of, documented
 from statmech.scenarios.keys import CONTROLLED, PARAMETER_AXES, PARAMETERS, Whole, key_of
@@ -68,7 +67,7 @@ class ConfigKeys(Defaults, BaseModel):
     @classmethod
     def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Turn flat keys into fields: zip groups expanded, parameters gathered."""
-        given = present(given, cls.former_keys())
+        given = dict(given)
         if inner := {"zipped", PARAMETERS} & given.keys():  # our own names of what is gathered here
             raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
         if "zip" in given:
@@ -158,20 +157,6 @@ class ConfigKeys(Defaults, BaseModel):
     def _clash(self, name: str, why: str) -> Problem:
         having = ", ".join(described(self.classes(), name))
         return (name,), f"{why}, so {f'the parameter of {having}' if having else 'one of them'} needs another name"
-
-    @classmethod
-    def former_keys(cls) -> dict[str, str]:
-        """Return the present names of keys by the former ones, unless a class of the user has such a parameter."""
-        return cls._former({*cls.model_fields, *known_parameters(cls.classes())} if cls.FORMER else set())
-
-    @classmethod
-    def former_names(cls) -> dict[str, str]:
-        """Return the present names in datasets by the former ones, unless a class of the user has such a parameter."""
-        return cls._former({*cls.axis_names()} if cls.FORMER else set())
-
-    @classmethod
-    def _former(cls, known: set[str]) -> dict[str, str]:
-        return {former: name for former, name in cls.FORMER.items() if former not in known}
 
     @classmethod
     def describe(cls, name: str) -> Key:

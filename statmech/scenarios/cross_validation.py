@@ -21,8 +21,7 @@ from statmech.errors import Problem
 from statmech.parameters import Key
 from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import Cell, words_of
-from statmech.scenarios.former_names import in_former_names
+from statmech.scenarios.cells import Cell, in_seed_names, words_of
 from statmech.scenarios.keys import PARAMETERS, Whole, one_of
 from statmech.scenarios.variables import Variable
 
@@ -97,14 +96,6 @@ class Study(AbstractScenario):
         "horizontal": Key("horizontal", "point along the first attribute", int),
         "position": Key("position", "letter of the sequence, from 1", int),
         "partner": Key("partner", "letter of the sequence after `position`", int),
-    }
-    FORMER: ClassVar = {
-        "delta": "error_rate",
-        "decay": "lam_per_example",
-        "weights": "nonzero_weights",
-        "features": "features_evaluated",
-        "row": "vertical",
-        "column": "horizontal",
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 
@@ -203,5 +194,5 @@ class StudyCell(Cell):
 
     def random(self, key: int, seed: int) -> int:
         """The random state of this cell's run of a seed."""
-        own = {"name": self.name, "data": self.data, **in_former_names(Study.FORMER, self.classifier.identity)}
-        return words_of({**own, "key": key, "seed": seed})[0]
+        own = in_seed_names(self.classifier.identity, {"error_rate": "delta", "lam_per_example": "decay"})
+        return words_of({"name": self.name, "data": self.data, **own, "key": key, "seed": seed})[0]

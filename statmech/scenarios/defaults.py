@@ -29,7 +29,6 @@ class Defaults(Grid):
     CITES_OF_MODES: ClassVar[tuple[str, ...]] = ()  # and behind that of inputs of unequal variance
     COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
     IMPLIED: ClassVar[tuple[str, ...]] = ()  # keys that a config may leave out, as others imply them
-    FORMER: ClassVar[dict[str, str]] = {}  # present names of keys, variables and coordinates by their former ones
     PAGE: ClassVar[Page | None] = None  # what the explorer starts with; None: it has no page for this kind
     workers: ClassVar[int | None] = None  # threads that simulate at once; None: one per core
 

@@ -37,7 +37,7 @@ from statmech.optima import Optimal
 from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.scenarios.axes import Names, OverTime, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import words_of
+from statmech.scenarios.cells import in_seed_names, words_of
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
     BEST,
@@ -50,7 +50,6 @@ from statmech.scenarios.controlled_keys import (
     recorded_of_optimum,
     wishes_of,
 )
-from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.groups import groups_of
 from statmech.scenarios.inputs_key import LawAxis, inputs_key, law_problems, pairs, unsuited_problems
 from statmech.scenarios.keys import (
@@ -153,12 +152,6 @@ class Network(AbstractScenario):
         "teacher_T": Key("teacher_T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
         "w": Key("w", "weight of a teacher unit in the output", symbol="$w$"),
         **OF_OPTIMUM,
-    }
-    FORMER: ClassVar = {
-        "sigma": "noise",
-        "T": "teacher_T",
-        "teacher": "teacher_unit",
-        "other_teacher": "other_teacher_unit",
     }
     PAGE: ClassVar[Page | None] = Page(
         along="t",
@@ -586,7 +579,7 @@ class NetworkCell(ControlledCell):
         identity = {
             "network": self.name,
             **self.parameters,
-            **in_former_names(Network.FORMER, {name: getattr(self, name) for name in NUMBERS}),
+            **in_seed_names({name: getattr(self, name) for name in NUMBERS}, {"noise": "sigma"}),
             **matrices,
             "drawn": self.drawn,
             "output": self.teacher.output,

@@ -65,7 +65,6 @@ class NetworkTasks(TaskKeys, Network):
         **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit", *OF_OPTIMUM)},
         **TaskKeys.TASK_COORDINATES,
     }
-    FORMER: ClassVar = {}
     PAGE: ClassVar[Page | None] = Page(
         along="t",
         start={

@@ -24,7 +24,7 @@ from statmech.parameters import Key, family_of, parameters_of, shown
 from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import Names, Numbers, OverTime, Wholes, axis_of, points
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import words_of
+from statmech.scenarios.cells import in_seed_names, words_of
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
     BEST,
@@ -37,7 +37,6 @@ from statmech.scenarios.controlled_keys import (
     two_rates_problems,
     wishes_of,
 )
-from statmech.scenarios.former_names import in_former_names
 from statmech.scenarios.groups import groups_of
 from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
 from statmech.scenarios.inputs_key import (
@@ -182,7 +181,6 @@ class Scenario(AbstractScenario):
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
     CITES_OF_MODES: ClassVar = ("yoshida2019", "bordelon2022")
-    FORMER: ClassVar = {"noise": "assumed_flip"}
     COORDINATES: ClassVar = {
         "student": Key("student", "student, one of the ensemble", int),
         "row": Key("row", "vector of the Gram matrix, 0 the teacher and k the k-th student", int),
@@ -506,7 +504,7 @@ class OnlineCell(ControlledCell):
         """The values that name this cell, in the names that its random numbers were first given by."""
         identity = {
             "rule": self.name,
-            **in_former_names(Scenario.FORMER, self.parameters),
+            **in_seed_names(self.parameters, {"assumed_flip": "noise"}),
             "K": self.K,
             "N": self.N,
             "flip": self.flip,

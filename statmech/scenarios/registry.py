@@ -14,7 +14,6 @@ from typing import Any
 
 from statmech.errors import ScenarioError
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.former_names import present, zip_groups
 
 
 class Kinds(UserDict[Any, Any]):
@@ -131,34 +130,10 @@ def _labelled(inputs: Any) -> bool:
 
 
 def _keys_in(config: Mapping[str, Any]) -> set[str]:
-    return {*config, *(name for group in zip_groups(config) for name in group)}
-
-
-def name_in(config: dict[str, Any], name: str) -> str:
-    """Return the name, present or former, under which a config has this key already; else the name itself.
-
-    >>> name_in({"network": "erf", "noise": 0.1}, "sigma"), name_in({"network": "erf", "sigma": 0.1}, "noise")
-    ('noise', 'sigma')
-    """
-    names = kind_of(config).former_keys()
-    others = [names.get(name, name), *(former for former, now in names.items() if now == name)]
-    return next((other for other in others if other in config), name)
-
-
-def in_present_names(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a stored config with the present names of its keys."""
-    return present(config, kind_of(config).former_keys())
-
-
-def former_names(config: dict[str, Any]) -> dict[str, str]:
-    """Return the present names, by the former ones, of all that a stored dataset of this config may contain.
-
-    >>> former_names({"boundary": "constant", "zip": [{"mean": [0, 1], "drift": [0, 1]}]})["mean_drift"]
-    'mean_feature_mean'
-    """
-    names = kind_of(config).former_names()
-    dims = {"_".join(group): "_".join(names.get(name, name) for name in group) for group in zip_groups(config)}
-    return names | {before: now for before, now in dims.items() if before != now}
+    """Return the keys of a config, also those in its groups of parallel axes."""
+    groups = config.get("zip", ())
+    groups = groups if isinstance(groups, list | tuple) else [groups]
+    return {*config, *(name for group in groups if isinstance(group, dict) for name in group)}
 
 
 def schema() -> dict[str, Any]:

@@ -130,7 +130,6 @@ class Risk(OfLosses, AbstractScenario):
         "P": Key("P", "number of stored examples", int, symbol="$P$"),
         "latent": Key("latent", "latent variables per feature", float, symbol="$D/N$"),
     }
-    FORMER: ClassVar = {"delta": "width", "Q": "length"}
     PAGE: ClassVar = Page(
         along="alpha",
         start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
