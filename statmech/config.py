@@ -13,6 +13,7 @@ from statmech.errors import LONGEST_LINE, ConfigError, Problem, ScenarioError, n
 from statmech.parameters import known_parameters, parameters_of
 from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
 from statmech.results.stored_config import config_of
+from statmech.running_command import option
 from statmech.runtime import files
 from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
 from statmech.scenarios.axes import expand
@@ -291,8 +292,8 @@ def _stored(store: Path) -> Any:
     """The config of a store, which must be intact: the theory and missing runs are computed from it."""
     check_ordinary(store)
     if ROOT in corrupted(store):
-        hint = "Give the config file instead, and the folder with --out"
-        raise ConfigError(f"{store}: its config is corrupted or missing ({ROOT}). {hint}")
+        folder = option(f", and the folder with --out {store.parent}")
+        raise ConfigError(f"{store}: its config is corrupted or missing ({ROOT}). Give the config file instead{folder}")
     try:
         return config_of(group_of(store)["attributes"])
     except (ValueError, LookupError, TypeError) as failure:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statmech.errors import ConfigError, ScenarioError, not_known
+from statmech.running_command import either, option
 from statmech.runtime import files
 from statmech.runtime.extras import require
 
@@ -145,7 +146,7 @@ def load(name: str) -> Data:
     if folder:
         return _cut(one, *_of_file(one, Path(folder) / one.file))
     if one.openml is None:
-        raise ConfigError(f"data: {name} is not publicly available: set the folder of data, --data-dir DIR or {FOLDER}")
+        raise ConfigError(f"data: {name} is not publicly available: set the folder of data, {_folder_option()}")
     return _cut(one, *_of_openml(name, one))
 
 
@@ -243,7 +244,7 @@ def _of_file(one: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.nd
             rows = [row for row in csv.reader(lines) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as failure:
         reason = getattr(failure, "strerror", None) or "it is not a text file of columns"
-        raise ConfigError(f"{path}: cannot be read: {reason}. {FOLDER} or --data-dir sets the folder of data") from None
+        raise ConfigError(f"{path}: cannot be read: {reason}. Set the folder of data: {_folder_option()}") from None
     if one.header:
         names, rows = tuple(rows[0]), rows[1:]
         missing = [name for name in one.columns if name not in names]
@@ -281,6 +282,11 @@ def _attributes(one: DataSource, table: np.ndarray, path: Path) -> np.ndarray:
     return table[:, [one.columns.index(name) for name in one.attributes]].astype(object)
 
 
+def _folder_option() -> str:
+    """Return how the folder of data can be set here."""
+    return either(option("--data-dir DIR"), FOLDER)
+
+
 def _of_openml(name: str, one: DataSource) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     require(f"the data set {name}", "estimators", "sklearn")
     from sklearn.datasets import fetch_openml
@@ -292,8 +298,7 @@ def _of_openml(name: str, one: DataSource) -> tuple[np.ndarray, np.ndarray, np.n
     except Exception as failure:  # any failure of the network
         reason = " ".join(str(failure).split()) or type(failure).__name__
         raise ConfigError(
-            f"data: {name} could not be downloaded from OpenML ({reason}). "
-            f"Set a folder of data: --data-dir DIR or {FOLDER}"
+            f"data: {name} could not be downloaded from OpenML ({reason}). Set a folder of data: {_folder_option()}"
         ) from None
     frame = fetched.data.drop(columns=[column for column in one.dropped if column in fetched.data.columns])
     count = len(one.attributes)

@@ -41,7 +41,7 @@ def load(file: str | Path) -> None:
     """Run a file, again only if it has changed since. Raises `ConfigError` with the line of the failure."""
     path = Path(file).resolve()
     if not path.is_file():
-        raise ConfigError(f"--load {file}: no such file")
+        raise ConfigError(f"{file}: no such file of Python code to load")
     before = _loaded.get(str(path))
     if before is not None and own_code.is_current(before):
         return
@@ -50,7 +50,7 @@ def load(file: str | Path) -> None:
         name += f"_{len(_loaded)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"--load {file}: not a Python file (its name must end with .py)")
+        raise ConfigError(f"{file}: not a Python file to load (its name must end with .py)")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     registered = [dict(registry) for registry, _ in CHECKED]
     try:

@@ -124,7 +124,7 @@ def test_results_that_are_missing_or_disagree_are_refused(results, tmp_path):
         load_results(tmp_path)
     store.save(results.simulation, tmp_path / "simulation.zarr")
     store.save(theory.solve(Scenario(rule="hebb", t=[1])), tmp_path / "theory.zarr")
-    with pytest.raises(StoreError, match="another config"):
+    with pytest.raises(StoreError, match="is not the theory of"):
         load_results(tmp_path)
 
 

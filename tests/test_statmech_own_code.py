@@ -110,9 +110,8 @@ def test_results_of_an_edited_rule_are_refused_with_the_file_s_name(mine, config
         shutil.copytree(tmp_path / "made", folder)
         assert statmech(command, config, *given, "--out", folder) == 2
         message = capsys.readouterr().err.strip()
-        assert (
-            "was computed with other code than mine.py contains now. Use --fresh to replace it, or --out DIR" in message
-        )
+        remedy = "`statmech simulate" if command == "compare" else "Use --fresh to replace it, or --out DIR"
+        assert f"was computed with other code than mine.py contains now. {remedy}" in message
         assert "\n" not in message
         assert contents(folder) == before
         if command != "compare":
@@ -325,7 +324,7 @@ def test_a_replaced_function_of_ours_is_seen_by_kept_programs_and_by_stores(path
 
 
 def test_a_function_that_computes_no_number_may_be_replaced(monkeypatch):
-    monkeypatch.setattr("statmech.results.store.load_if_current", lambda *given: None)
+    monkeypatch.setattr("statmech.results.results.load_theory", lambda *given: None)
     assert own_code.replaced() == ()
     monkeypatch.setattr("statmech.random_numbers.key_of", lambda number: number)
     assert [one.__name__ for one in own_code.replaced()] == ["<lambda>"]
@@ -585,6 +584,6 @@ def test_a_store_without_these_records_is_read_grown_and_verified(path, another_
 def test_a_store_of_an_own_rule_without_its_digest_is_read_but_not_added_to(mine, path):
     mine()
     made_before(path, Scenario(rule="mine", **SWEEP))
-    assert store.load_if_current(path, Scenario(rule="mine", **SWEEP), fresh=False) is not None
+    assert store.load_simulation(path, Scenario(rule="mine", **SWEEP)) is not None
     with pytest.raises(StoreError, match=r"mine\.py"):
         run_into(path, Scenario(rule="mine", **SWEEP | {"seeds": 8}))

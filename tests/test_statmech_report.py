@@ -246,7 +246,7 @@ def taken(folder: Path) -> list[str]:
     [
         (nothing, "no results. `statmech run CONFIG --out"),
         (damaged, "not a readable store"),
-        (mixed, "holds the result of another config"),
+        (mixed, "is not the theory of simulation.zarr beside it"),
         (taken, "file.html: cannot be written: Is a directory"),
     ],
 )

@@ -186,7 +186,7 @@ def test_damaged_metadata_and_coordinates_are_reported_to_readers_and_repaired_b
 def test_a_store_that_does_not_know_its_config_is_refused(stored, harm):
     path, _ = stored
     harmed(path / "zarr.json", harm)
-    with pytest.raises(StoreError, match=r"not a readable store \(corrupted or missing: zarr.json\). Use --fresh"):
+    with pytest.raises(StoreError, match=r"not a readable store \(corrupted or missing: zarr.json\). Use fresh=True"):
         run_into(path, StoredExamples(**SWEEP))
     with pytest.raises(DamagedError):
         SweepStore(path)

@@ -40,6 +40,7 @@ from statmech.results.chunks import Chunk
 from statmech.results.log import Log
 from statmech.results.store import provenance, version_in_words, version_of_provenance
 from statmech.results.sweep_store import FAILED, SweepStore
+from statmech.running_command import option
 from statmech.runtime.extras import require
 from statmech.runtime.system import cores
 from statmech.scenarios.base import AbstractScenario
@@ -85,15 +86,20 @@ def check(where: str) -> None:
     scheme, _, rest = where.partition(":")
     local = where == "local" or (scheme == "local" and rest.isdecimal() and int(rest) >= 1)
     if not (local or (scheme == "tcp" and rest.startswith("//") and len(rest) > 2) or (scheme == "slurm" and rest)):
-        raise ConfigError(f"--dask {where}: is not a cluster. Known: {KNOWN}")
+        raise ConfigError(f"{_option(where)}: is not a cluster. Known: {KNOWN}")
     if scheme == "slurm" and not Path(rest).is_file():
-        raise ConfigError(f"--dask {where}: no such file")
+        raise ConfigError(f"{_option(where)}: no such file")
     others = {"local": ["cryptography"], "slurm": ["dask_jobqueue"]}.get(scheme, [])
-    require("--dask", "cluster", "distributed", *others)
+    require(option("--dask", "a Dask cluster"), "cluster", "distributed", *others)
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(
-            f"--dask {where}: there is no sbatch on this machine; run the command where jobs are submitted"
+            f"{_option(where)}: there is no sbatch on this machine; run the command where jobs are submitted"
         )
+
+
+def _option(where: str) -> str:
+    """Return the name of a cluster as it was given: to the command, or in Python."""
+    return option(f"--dask {where}", where)
 
 
 class _ResultLost(Exception):
@@ -203,7 +209,7 @@ class Workers:
 
     def _failure(self, reason: str) -> ClusterError:
         kept = "Finished chunks are saved; rerun the same command to resume"
-        return ClusterError(f"--dask {self.where}: {reason}. {kept}")
+        return ClusterError(f"{_option(self.where)}: {reason}. {kept}")
 
 
 def _is_fatal(problem: Exception | None) -> bool:
@@ -319,7 +325,7 @@ def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
         connect = partial(Client, address, timeout=ANSWER, set_as_default=False, security=security)
         client = _within(2 * ANSWER, connect)
     except (OSError, ValueError) as failure:  # a timeout is an OSError
-        raise ConfigError(f"--dask {where}: the scheduler does not answer ({failure})") from None
+        raise ConfigError(f"{_option(where)}: the scheduler does not answer ({failure})") from None
     closing.callback(_bounded, client.close)
     return client, revive
 

@@ -18,7 +18,7 @@ from statmech.results.chunks import Chunk
 from statmech.results.dataset import Progress
 from statmech.results.locks import Claim, claimed
 from statmech.results.log import Listener, Log
-from statmech.results.store import another_config, other_code, other_data, provenance
+from statmech.results.store import another_config, other_code, other_data, provenance, replacing
 from statmech.results.store_creation import check_form, complete_replacement, create, is_extension, repair_metadata
 from statmech.results.stored_config import FIGURE, differences
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
@@ -151,12 +151,12 @@ class StoreRun:
             store = SweepStore(path)
             config = store.config
         except StatmechError as failure:
-            raise StoreError(f"{failure}. Use --fresh to replace it.") from None
+            raise StoreError(f"{failure}. {replacing()}") from None
         changed = differences(scenario.config(), config)
         if changed and not is_extension(scenario, config):
-            raise StoreError(another_config(path, changed))
+            raise StoreError(another_config(path, changed, replacing()))
         if other := _problem(store, scenario_from(config)):
-            raise StoreError(other)
+            raise StoreError(f"{other}. {replacing()}")
         if not changed and not _needs_this_version(store, self.again):
             return store
         check_form(store, scenario_from(config))

@@ -101,5 +101,5 @@ def main() -> None:
         print("Bokeh, which draws interactive charts, needs a home directory: set HOME to a folder", file=sys.stderr)
         sys.exit(2)
     except MemoryError as failure:
-        print(f"not enough memory: {failure or 'set --memory, or reduce the scenario'}", file=sys.stderr)
+        print(f"not enough memory: {failure}", file=sys.stderr)
         sys.exit(2)

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from statmech.errors import escaped
+from statmech.running_command import either, option, running
 
 REFUSED: Any = typer.BadParameter.__bases__[0].__bases__[0]  # ClickException, click's or typer's own
 
@@ -33,7 +34,14 @@ def _value(parameter: Any, ctx: Any) -> str:
 
 
 class Command(_Named, TyperCommand):
-    """One command."""
+    """One command, which messages know while it runs."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with running(self.name or "", (flag for parameter in self.params for flag in parameter.opts)):
+            try:
+                return super().invoke(ctx)
+            except MemoryError as failure:
+                raise MemoryError(str(failure) or either(option("set --memory"), "reduce the scenario")) from None
 
 
 class Commands(_Named, TyperGroup):

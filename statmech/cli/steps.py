@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from statmech.cli.options import SimulationRun
     from statmech.results.results import Results
     from statmech.results.verification import Verification
+    from statmech.scenarios.base import AbstractScenario
     from statmech.scenarios.composition import Composition
 
 UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
@@ -84,10 +85,17 @@ def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
 
     That of a smaller sweep or of another version, whose equations may differ, is recomputed.
     """
-    from statmech.results import store, store_creation
+    from statmech.errors import StoreError
+    from statmech.results import store, stored_theory
+    from statmech.results.store_creation import is_extension
+
+    def refuse(stored: AbstractScenario) -> None:
+        if not is_extension(job.scenario, stored.config()):
+            changed = stored_theory.theory_differences(job.scenario, stored)
+            raise StoreError(store.another_config(job.theory, changed, store.replacing()))
 
     try:
-        dataset = store.load_if_current(job.theory, job.scenario, fresh, outgrown=store_creation.is_extension)
+        dataset = None if fresh else stored_theory.load_theory(job.theory, job.scenario, refuse)
     except DamagedError as failure:
         print(f"{failure}; it is recomputed", file=sys.stderr)
         return None
@@ -115,11 +123,12 @@ def solve(job: Job) -> xr.Dataset:
 
 def stored_results(job: Job) -> Results:
     """The stored results of exactly this scenario; missing and failed runs are reported."""
-    from statmech.results import store
     from statmech.results.status import read
+    from statmech.results.store import load_simulation
+    from statmech.results.stored_theory import load_theory
 
-    simulation = store.load_if_current(job.simulation, job.scenario, fresh=False)
-    theory = store.load_if_current(job.theory, job.scenario, fresh=False)
+    simulation = load_simulation(job.simulation, job.scenario)
+    theory = load_theory(job.theory, job.scenario)
     results = _results(job, simulation, theory)
     if not results.complete:
         raise ConfigError(f"{job.folder}: no simulation and theory. `statmech run {job.name}` computes them")
@@ -157,12 +166,12 @@ def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
 def show(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
     """Compare and draw what has been simulated; solve it first unless its theory is given."""
     from statmech.cli import output
-    from statmech.results import store
+    from statmech.results.store import load_simulation
 
     if job.scenario.unsolved and not job.scenario.on_data:
         print(f"{job.scenario.unsolved}: simulated, but neither solved nor drawn", file=sys.stderr)
         return
-    simulation = store.load_if_current(job.simulation, job.scenario, fresh=False)
+    simulation = load_simulation(job.simulation, job.scenario)
     if theory is None and not job.scenario.on_data:
         theory = solve(job)
     results = _results(job, simulation, theory)

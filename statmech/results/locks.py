@@ -27,9 +27,9 @@ RETRIES, PAUSE = 5, 0.05  # a process that asks for the owner of a lock holds it
 QUIET = 2.0  # seconds of waiting that are not reported
 EXCLUSIVE_TO_EXTEND = (
     "A sweep is extended or replaced only while no other process writes it: wait until that process has ended, or "
-    "choose another folder with --out DIR"
+    "choose another folder"
 )
-NO_LOCKS = "several processes cannot share one sweep on a system without file locks. Run it without --shard"
+NO_LOCKS = "several processes cannot share one sweep on a system without file locks. Run it in one shard"
 
 
 class Lock:

@@ -15,6 +15,7 @@ from statmech.errors import StoreError
 from statmech.results import store
 from statmech.results.dataset import scenario_of
 from statmech.results.status import read as status_of
+from statmech.results.stored_theory import as_theory_of, load_theory
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 
@@ -104,7 +105,7 @@ def load_results(folder: str | Path) -> Results:
         simulation = store.load(simulated)
         scenario = scenario_of(simulation)
         store.check_form(simulated, simulation, scenario)
-        theory = store.load_if_current(solved, scenario, fresh=False)
+        theory = load_theory(solved, scenario)
         with suppress(StoreError):  # a store that was saved whole has no states
             status = status_of(simulated)
     else:
@@ -124,4 +125,7 @@ def results_of(simulation: xr.Dataset | Results | None, theory: xr.Dataset | Non
     if isinstance(either, AbstractScenario):
         raise TypeError("a scenario has no results yet: statmech.run(scenario) returns them")
     scenario = scenario_of(either)
+    if simulation is not None and theory is not None and "config" in theory.attrs:
+        adapted = as_theory_of(theory, scenario)
+        theory = theory if adapted is None else adapted
     return Results(scenario, simulation, theory, figure=scenario.figure)

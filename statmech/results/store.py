@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from statmech.results import checksums
 from statmech.results.dataset import misfits
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.stored_config import config_of, differences, with_figure
+from statmech.running_command import command_name, option
 from statmech.runtime import own_code
 from statmech.runtime.programs import ROOT, source_digest, version_of
 from statmech.runtime.system import processor
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 STATE = "state"  # of each run, in the store of a sweep (`statmech.results.sweep_store`)
 IDENTITY = "store"  # the attribute that distinguishes a store from any other of the same config
 DONE = 1  # the state of a finished run
-REPLACE = "Use --fresh to replace it, or --out DIR to keep both"
 MADE_BY = "made_by"  # of each run, in the store of a sweep: the number of the version that computed it
 VERSION = ("commit", "versions")  # what distinguishes two versions in the provenance of a result
 ATTRIBUTES = {"commit": str, "machine": str, "python": str, "source": str, "versions": dict, "data": dict, "code": dict}
@@ -198,29 +198,21 @@ def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
         yield f"{wrong} runs whose numbers were not computed for their place; `statmech verify` lists them"
 
 
-def load_if_current(
-    path: Path,
-    scenario: AbstractScenario,
-    fresh: bool,
-    outgrown: Callable[[AbstractScenario, dict[str, Any]], bool] | None = None,
-) -> xr.Dataset | None:
-    """The stored result of exactly this scenario; None if there is none, or if `fresh` asks to recompute it.
+def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None:
+    """Return the stored simulation of exactly this scenario; None if there is none.
 
-    Also None for the result of a config that the scenario extends (`outgrown`), which may be recomputed. Raises
-    `StoreError`, with a line per difference, rather than let a result of another config be overwritten, and for a
-    result of other code than the user's files contain now.
+    Raises `StoreError`, with a line per difference, for that of another config, and for that of other code than the
+    user's files contain now.
     """
-    if fresh or not (path.exists() or path.is_symlink()):
+    if not (path.exists() or path.is_symlink()):
         return None
     dataset = load(path)
-    config = config_of(dataset.attrs)
-    if changed := differences(scenario.config(), config):
-        if outgrown and outgrown(scenario, config):
-            return None
-        raise StoreError(another_config(path, changed))
+    if changed := differences(scenario.config(), config_of(dataset.attrs)):
+        reading = f"`statmech {command_name() or 'figure'} {path.parent}` takes what is stored"
+        raise StoreError(another_config(path, changed, reading))
     check_form(path, dataset, scenario)
     if other := other_code(path, scenario, dataset.attrs.get("code")):
-        raise StoreError(other)
+        raise StoreError(f"{other}. {recomputing(path)}")
     return dataset
 
 
@@ -236,10 +228,7 @@ def other_data(path: Path, stored: AbstractScenario, recorded: dict[str, str]) -
     if not changed:
         return ""
     when = f"from other data than {', '.join(changed)} contains now" if recorded else "before digests of data were kept"
-    return (
-        f"{path}: was computed {when}, so its runs cannot be mixed with new ones. {REPLACE}. "
-        "`statmech figure DIR` and `export DIR` read what is stored"
-    )
+    return f"{path}: was computed {when}, so its runs cannot be mixed with new ones"
 
 
 def other_code(path: Path, stored: AbstractScenario, recorded: dict[str, str] | None) -> str:
@@ -251,13 +240,23 @@ def other_code(path: Path, stored: AbstractScenario, recorded: dict[str, str] | 
     changed = sorted(name for name in current | recorded if current.get(name) != recorded.get(name))
     if not changed:
         return ""
-    return f"{path}: was computed with other code than {', '.join(changed)} contains now. {REPLACE}"
+    return f"{path}: was computed with other code than {', '.join(changed)} contains now"
 
 
-def another_config(path: Path, changed: list[str]) -> str:
-    """The message for a store that holds the result of another config."""
-    lines = [f"{path}: holds the result of another config. Differences:", *changed]
-    return "\n".join([*lines, f"{REPLACE}. `statmech figure DIR` draws what is stored."])
+def another_config(path: Path, changed: list[str], remedy: str) -> str:
+    """The message for a store that holds the result of another config, with lines of differences and a remedy."""
+    return "\n".join([f"{path}: holds the result of another config. Differences:", *changed, f"{remedy}."])
+
+
+def replacing() -> str:
+    """Return how whoever writes a store replaces the one in its place, or keeps both."""
+    return f"Use {option('--fresh', 'fresh=True')} to replace it, or {option('--out DIR', 'another path')} to keep both"
+
+
+def recomputing(path: Path) -> str:
+    """Return the command that computes again what a store holds, for whoever reads it."""
+    command = "statmech theory {} --fresh" if path.name == "theory.zarr" else "statmech simulate {} --fresh"
+    return f"`{command.format(path.parent)}` computes it again"
 
 
 def provenance() -> dict[str, Any]:

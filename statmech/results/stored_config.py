@@ -49,7 +49,9 @@ def without_figure(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != FIGURE}
 
 
-def differences(asked: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
+def differences(
+    asked: Mapping[str, Any], stored: Mapping[str, Any], asked_name: str = "asked for", stored_name: str = "stored"
+) -> list[str]:
     """A line per key in which two configs differ, except the figure.
 
     >>> differences({"rule": "hebb", "seeds": 4}, {"rule": "hebb", "seeds": 2, "figure": "overlay"})
@@ -57,7 +59,7 @@ def differences(asked: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str
     """
     asked, stored = without_figure(asked), without_figure(stored)
     changed = [name for name in asked | stored if asked.get(name) != stored.get(name)]
-    return [f"  {name}: stored {_shown(stored, name)}, asked for {_shown(asked, name)}" for name in changed]
+    return [f"  {name}: {stored_name} {_shown(stored, name)}, {asked_name} {_shown(asked, name)}" for name in changed]
 
 
 def _shown(config: dict[str, Any], name: str) -> str:

@@ -84,6 +84,7 @@ class Boosting(AbstractScenario):
     AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P", "flip", "cap")
     TITLE: ClassVar = "boosting"
     CITES: ClassVar = ("jackson1996", "freund1997")
+    SIMULATION_KEYS: ClassVar = ("tests",)
     PAGE: ClassVar = Page(
         along="P",
         start={"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},

@@ -29,6 +29,7 @@ class Defaults(Grid):
     CITES_OF_MODES: ClassVar[tuple[str, ...]] = ()  # and behind that of inputs of unequal variance
     COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
     IMPLIED: ClassVar[tuple[str, ...]] = ()  # keys that a config may leave out, as others imply them
+    SIMULATION_KEYS: ClassVar[tuple[str, ...]] = ()  # keys beside seeds and key on which no theory depends
     PAGE: ClassVar[Page | None] = None  # what the explorer starts with; None: it has no page for this kind
     workers: ClassVar[int | None] = None  # threads that simulate at once; None: one per core
 
@@ -84,7 +85,10 @@ class Defaults(Grid):
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        """Keys that the theory does not depend on; those with a value have it where theory is solved for lines."""
+        """Further keys that the theory does not depend on; those with a value have it where lines are solved.
+
+        N among them may still enter by P / N, the ratio that is left when alpha N is rounded to P examples.
+        """
         return {}
 
     @property

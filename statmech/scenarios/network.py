@@ -143,6 +143,7 @@ class Network(AbstractScenario):
     OMITTED: ClassVar = {"inputs": Gaussian(), "dropout": 0.0}
     TITLE: ClassVar = "networks"
     CITES: ClassVar[tuple[str, ...]] = ("saad1995", "biehl1995", "goldt2019")
+    SIMULATION_KEYS: ClassVar = ("dtype", "engine")
     CITES_OF_MODES: ClassVar = ("yoshida2019",)
     COORDINATES: ClassVar = {
         "student": Key("student", "student, a unit of the network", int),

@@ -181,6 +181,7 @@ class Scenario(AbstractScenario):
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
     CITES_OF_MODES: ClassVar = ("yoshida2019", "bordelon2022")
+    SIMULATION_KEYS: ClassVar = ("dtype", "engine")
     COORDINATES: ClassVar = {
         "student": Key("student", "student, one of the ensemble", int),
         "row": Key("row", "vector of the Gram matrix, 0 the teacher and k the k-th student", int),

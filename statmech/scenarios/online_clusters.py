@@ -78,6 +78,7 @@ class OnlineClusters(AbstractScenario):
     OMITTED: ClassVar = CHANGING
     TITLE: ClassVar = "online learning of two clusters"
     CITES: ClassVar = ("miyoshi2005", "mignacco2020")
+    SIMULATION_KEYS: ClassVar = ("engine",)
     together: ClassVar = Scenario.together
     dtype: ClassVar = "float64"
     equations: ClassVar = (

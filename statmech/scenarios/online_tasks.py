@@ -94,6 +94,7 @@ class OnlineTasks(TaskKeys):
     OMITTED: ClassVar = CHANGING
     TITLE: ClassVar = "online learning of several tasks"
     CITES: ClassVar = ("miyoshi2005", "lee2021")
+    SIMULATION_KEYS: ClassVar = ("dtype", "engine")
     COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES | OF_OPTIMUM
     together: ClassVar = Scenario.together
     PAGE: ClassVar = Page(

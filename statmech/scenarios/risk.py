@@ -126,6 +126,7 @@ class Risk(OfLosses, AbstractScenario):
     OMITTED: ClassVar = {"inputs": Gaussian()}
     TITLE: ClassVar = "convex losses"
     CITES: ClassVar = ("aubin2020", "loureiro2021", "candes2020")
+    SIMULATION_KEYS: ClassVar = ("solver",)
     COORDINATES: ClassVar = {
         "P": Key("P", "number of stored examples", int, symbol="$P$"),
         "latent": Key("latent", "latent variables per feature", float, symbol="$D/N$"),

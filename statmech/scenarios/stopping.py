@@ -69,6 +69,7 @@ class Stopping(AbstractScenario):
     AXES: ClassVar = ("boundary", "mean", "feature_mean", "theta", "N", "chunk", PARAMETERS, "error_rate")
     TITLE: ClassVar = "stopping"
     CITES: ClassVar = ("pelossof2010",)
+    SIMULATION_KEYS: ClassVar = ("walks",)
     PAGE: ClassVar = Page(
         along="error_rate",
         start={"boundary": ["constant", "brownian-bridge"], "error_rate": 0.4, "mean": 1, "N": 784, "seeds": 16},

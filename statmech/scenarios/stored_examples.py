@@ -88,6 +88,7 @@ class StoredExamples(AbstractScenario):
     AXES: ClassVar = ("learner", "stop", "N", PARAMETERS, "flip", "alpha")
     TITLE: ClassVar = "stored examples"
     CITES: ClassVar = ("gardner1988",)
+    SIMULATION_KEYS: ClassVar = ("strengths",)
     COORDINATES: ClassVar = {
         "P": Key("P", "number of stored examples", int, symbol="$P$"),
         "example": Key("example", "stored example", int),

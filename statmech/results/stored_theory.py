@@ -1,0 +1,111 @@
+"""A stored theory, which may serve every scenario that differs from its own only in what theory does not depend on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from statmech.errors import StoreError
+from statmech.results.dataset import arrays_of, blank, scenario_of
+from statmech.results.store import check_form, load, other_code, recomputing, replacing
+from statmech.results.stored_config import differences, without_figure
+from statmech.scenarios.base import AbstractScenario
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+Refuse = Callable[[AbstractScenario], None]
+
+
+def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = None) -> xr.Dataset | None:
+    """Return the stored theory of a scenario; None if there is none.
+
+    Parameters
+    ----------
+    path
+        The store.
+    scenario
+        The scenario, such as that of the simulation beside the store.
+    refuse
+        For those who may replace the store: is called with its scenario if that has another theory, and may raise.
+        By default it raises `StoreError` with a line per difference.
+    """
+    if not (path.exists() or path.is_symlink()):
+        return None
+    dataset = load(path)
+    stored = scenario_of(dataset)
+    check_form(path, dataset, stored)
+    adapted = as_theory_of(dataset, scenario)
+    if adapted is None:
+        (refuse or partial(_refuse, path, scenario))(stored)
+    elif other := other_code(path, scenario, dataset.attrs.get("code")):
+        raise StoreError(f"{other}. {replacing() if refuse else recomputing(path)}")
+    return adapted
+
+
+def _refuse(path: Path, scenario: AbstractScenario, stored: AbstractScenario) -> None:
+    changed = theory_differences(scenario, stored, "simulation", "theory")
+    lines = [f"{path}: is not the theory of simulation.zarr beside it. Differences:", *changed]
+    raise StoreError("\n".join([*lines, f"`statmech theory {path.parent} --fresh` solves that of the simulation."]))
+
+
+def as_theory_of(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset | None:
+    """Return a theory as that of a scenario, with its axes and coordinates; None if theirs would be another.
+
+    >>> import theory
+    >>> from statmech import Scenario
+    >>> solved = theory.solve(Scenario(rule="hebb", t=[1, 2], N=100, seeds=4))
+    >>> adapted = as_theory_of(solved, Scenario(rule="hebb", t=[1, 2], N=[100, 400], seeds=16))
+    >>> dict(adapted.R.sizes), as_theory_of(solved, Scenario(rule="hebb", t=[1, 3]))
+    ({'N': 2, 't': 2, 'student': 1}, None)
+    """
+    stored = scenario_of(theory)
+    if without_figure(stored.config()) == without_figure(scenario.config()):
+        return theory
+    if type(stored) is not type(scenario):
+        return None
+    if _fixed_keys(stored) != _fixed_keys(scenario):
+        return None
+    places = {_identity(stored, values): index for values, index in stored.grid()}
+    wanted = [(_identity(scenario, values), index) for values, index in scenario.grid()]
+    if {*places} != {identity for identity, _ in wanted}:
+        return None
+    adapted = blank(scenario, seeds=None)
+    adapted = adapted.drop_vars([name for name in adapted.data_vars if name not in theory])
+    alike = [dim for dim in theory.dims if dim in stored.theory_ignores and dim not in stored.shape]
+    sources = {name: theory[name].isel({dim: [0] for dim in alike if dim in theory[name].dims}) for name in adapted}
+    for name, values in arrays_of(adapted).items():
+        for identity, index in wanted:
+            values[index] = sources[name].values[places[identity]]
+    return adapted.assign_attrs({**theory.attrs, "config": json.dumps(scenario.config())})
+
+
+def theory_differences(scenario: AbstractScenario, stored: AbstractScenario, *sides: str) -> list[str]:
+    """Return a line per key that theory depends on and in which a scenario differs from a stored one."""
+    asked, found, ignored = scenario.config(), stored.config(), ignored_keys(scenario)
+    asked_keys, found_keys = ({k: v for k, v in config.items() if k not in ignored} for config in (asked, found))
+    return differences(asked_keys, found_keys, *sides) or differences(asked, found, *sides)
+
+
+def ignored_keys(scenario: AbstractScenario) -> set[str]:
+    """Return the keys of a scenario that its theory does not depend on."""
+    return {"seeds", "key", "figure", *scenario.SIMULATION_KEYS, *scenario.theory_ignores}
+
+
+def _fixed_keys(scenario: AbstractScenario) -> dict[str, Any]:
+    """Return the keys that theory depends on and that cannot be axes."""
+    others = {*scenario.axis_names(), *ignored_keys(scenario), "zip"}
+    return {name: value for name, value in scenario.config().items() if name not in others}
+
+
+def _identity(scenario: AbstractScenario, values: Mapping[str, Any]) -> str:
+    """Return what the theory of a grid point depends on, where P / N stands for N."""
+    ignored = ignored_keys(scenario)
+    known = {name: value for name, value in values.items() if name not in ignored}
+    if {"alpha", "N"} <= values.keys():
+        known["P/N"] = round(values["alpha"] * values["N"]) / values["N"]
+    return json.dumps(known, sort_keys=True, default=repr)
