@@ -54,7 +54,7 @@ FORMULA = re.compile(
 )
 EXPONENT = re.compile(r"(?<=\d)e\+?([−-]?)0*(\d+)")
 # beside a hit, the rest of an expression that is not understood
-REST_BEFORE = re.compile(rf"(?:{RELATION}|[+−·×∝±^|/√*%]|[A-Za-z√/)Α-ω]\()\s?$|\)$|[\w)|] - $")
+REST_BEFORE = re.compile(rf"(?:{RELATION}|[+−·×∝±^|/√*%]|[A-Za-z√/)Α-ω]\([^()]*)\s?$|\)$|[\w)|] - $")
 REST_AFTER = re.compile(
     rf"\s?(?:{RELATION}|[+·×∝^|*√]|−\S|[/−] )|\)?[{RAISED}′″\u0302]|\)?/[(√]|\)/?[\w(]| - (?:[\d(|]|\w\b)"
 )
