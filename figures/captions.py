@@ -20,6 +20,7 @@ from statmech import config
 from statmech.errors import StatmechError
 from statmech.runtime import files
 from statmech.scenarios.composition import Composition, drawable
+from statmech.scenarios.variables import ERROR
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
@@ -46,7 +47,7 @@ def caption(results: Results, figure: str | Composition) -> str:
     >>> from statmech import Scenario, run
     >>> results = run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4))
     >>> print(plain(caption(results, "overlay")))  # doctest: +ELLIPSIS
-    Online ensemble: R and ε_g against t (steps / N). Rule: Hebbian, N = 50. ...
+    Online ensemble: R and ε_g against t (steps / N). Rule: Hebbian; K = 1; N = 50; ...
     """
     return " ".join(sentence.strip() for sentence in _sentences(results, figure) if sentence)
 
@@ -145,17 +146,11 @@ def _own(results: Results, figure: str | Composition, sentence: str) -> str | No
 
 
 def _parameters(results: Results) -> str:
-    """The values of what learns, of N, and of the keys that do not have their default; an axis as a list or a range."""
+    """Return the values of all keys that determine the numbers; those of an axis are a list or a range."""
     scenario = results.scenario
     keys, choice = stated_keys.of(scenario), scenario.CHOICE
     learns = f"{choice.capitalize()}: {stated_keys.in_words(scenario, choice, stated_keys.written(scenario)[choice])}"
-    along = _along_x(results)
-    return ", ".join([learns, *(stated_keys.with_symbol(scenario, it, keys[it]) for it in keys if it not in along)])
-
-
-def _along_x(results: Results) -> list[str]:
-    """Return the recorded times, if there are several."""
-    return [name for name, values in results.scenario.recorded.items() if values.size > 1 and name == "t"]
+    return "; ".join([learns, *(stated_keys.with_symbol(scenario, name, value) for name, value in keys.items())])
 
 
 def _points(results: Results, figure: str | Composition) -> Iterator[str]:
@@ -182,6 +177,9 @@ def _lines(results: Results, figure: str | Composition) -> Iterator[str]:
     bounds = any(variable.bound for variable in results.scenario.variables.values())
     limit = r" in the limit $N\to\infty$" if "N" in series.ignored_in_the_limit(results.scenario) else ""
     yield "Dashed lines: bounds of theory." if bounds else f"Lines: theory{limit}."
+    errors = [values for name, values in results.theory.items() if str(name).endswith(ERROR)]
+    if any((error > 0).any() for error in errors) and arrangement.abscissa(results) not in results.scenario.recorded:
+        yield "Theory is sampled: its lines are splines within its standard errors."
     if (reason := results.scenario.not_judged) and results.simulation is not None:
         yield f"{reason[0].upper()}{reason[1:]}.".replace("1/sqrt(N)", r"$1/\sqrt{N}$")
     if series.has_bands(results.scenario) and (isinstance(figure, Composition) or figure in OVERLAYS):

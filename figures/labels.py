@@ -99,14 +99,14 @@ def value_in_words(value: Any) -> str:
     >>> value_in_words({"t0": 5.0}), value_in_words({"spectrum": {"eigenvalues": [0.2, 1.8]}})
     ('5', 'spectrum [0.2, 1.8]')
     >>> value_in_words({"power_law": {"decay": 1.5, "teacher_decay": 2.0}})
-    'power_law (decay 1.5, teacher_decay 2)'
+    'power law (decay 1.5, teacher decay 2)'
     >>> value_in_words({"at": [0, 5], "is": [1, 2]})
     '1 → 2 at t = 5'
     """
     if isinstance(value, dict) and {*value} == {"at", "is"}:
         return in_steps(str(control_from(value)))
     if isinstance(value, dict):
-        words = [(name, value_in_words(one)) for name, one in value.items()]
+        words = [(name.replace("_", " "), value_in_words(one)) for name, one in value.items() if one is not None]
         named = len(words) > 1 or any(isinstance(one, dict) for one in value.values())
         said = ", ".join(f"{name} {word}" if named else word for name, word in words)
         return f"({said})" if len(words) > 1 else said

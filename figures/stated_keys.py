@@ -1,83 +1,143 @@
-"""The keys of a scenario that a caption or a title states: those that do not have their default, with their symbols."""
+"""The keys of a scenario that a caption or a title states, with their symbols or in words."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
 from figures import labels
-from statmech.parameters import known_parameters
+from statmech.boundaries import BOUNDARIES
+from statmech.convex.weights import WEIGHTS
+from statmech.parameters import known_parameters, parameters_of
 from statmech.scenarios.axes import once
 from statmech.scenarios.base import AbstractScenario
+from statmech.table_populations import TABLE_POPULATIONS
 
-FEW = 8  # values of an axis that are listed
-NOUNS = (  # that follow the name of a kind: "linear teacher"
-    "rule",
-    "network",
-    "loss",
-    "prior",
-    "learner",
-    "penalty",
-    "teacher",
-    "weights",
-)
+MAX_LISTED_VALUES = 8  # of an axis
 UNSTATED = (
-    "key",
-    "figure",
-    "seeds",
-    "dtype",
-    "engine",
-    "gram",
-    "start",
-    "zip",
-    "corrections",
-    "strengths",
-    "plane",
+    *("key", "seeds", "dtype", "engine", "solver"),  # how numbers are computed
+    *("gram", "corrections", "strengths", "plane", "positions", "bayes"),  # what else is computed
+    *("figure", "zip"),
+)
+KIND_FIRST = ("rule", "network", "loss", "prior", "learner", "penalty", "teacher", "weights", "boundary", "classifier")
+COUNTS = (
+    "epochs",
+    "updates",
+    "steps",
+    "tasks",
+    "passes",
+    "stages",
+    "sweeps",
+    "neighbours",
+    "examples",
+    "heads",
+    "folds",
+)
+NAME_FIRST = ("inputs", "start", "protocol", "sampling", "model", "data", "intercept")
+PHRASES = {  # around the values of keys that have no symbol
+    **{name: f"{{}} {name}" for name in (*KIND_FIRST, *COUNTS)},
+    **{name: f"{name}: {{}}" for name in NAME_FIRST},
+    **dict.fromkeys(("clusters", "booster", "descent", "population"), "{}"),
+    **dict.fromkeys(("attention", "level"), "{} boundary"),
+    "annealing": "{} annealing",
+    "mean": r"$m/\sigma$ = {}",
+    "chunk": "features between looks: {}",
+    "walks": "{} walks per seed",
+    "probes": "fraction {} of probes",
+    "memory": "memory of {} probes",
+    "cap": "at most {} stages",
+    "tests": "{} examples for tests",
+    "stop": "stop rule: {}",
+    "chosen": "order of features: {}",
+    "order": "order of examples: {}",
+    "budget": "budget of {} features",
+    "share": "fraction {} of weights pruned at a time",
+    "l1_ratio": "part {} of the l1 norm",
+    "switch": "switch at $t$ = {}",
+}
+NOT_IN_TITLES = (
+    "N",
+    "folds",
     "cap",
     "tests",
-)
+    "walks",
+    "chunk",
+    "within",
+    "tolerance",
+)  # the first two are stated with the number of runs
+AT_ZERO = {"stages": "stages by cross-validation", "budget": "no budget of features"}
+LABELLED: dict[str, Mapping[str, Any]] = {"weights": WEIGHTS, "level": BOUNDARIES, "population": TABLE_POPULATIONS}
 
 
 def of(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return the values of N and of the keys that do not have their default, except what learns.
+    """Return the values of all keys that determine the numbers, except what learns.
 
     >>> from statmech import Scenario
     >>> of(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
-    {'N': 50, 'flip': 0.1, 't': [1.0, 2.0]}
+    {'K': 1, 'N': 50, 'inputs': 'gaussian', 'flip': 0.1, 't': [1.0, 2.0], 'start': 'drawn', 'eta': 1.0}
     """
-    every, defaults = written(scenario), _defaults(scenario)
-    names = [name for name in every if name not in (*UNSTATED, scenario.CHOICE)]
-    return {name: every[name] for name in names if name == "N" or every[name] != defaults.get(name)}
+    every = written(scenario)
+    used = {name for kinds in _kinds(scenario, every) for kind in kinds for name in parameters_of(kind)}
+    unused = known_parameters(scenario.classes()).keys() - used - type(scenario).model_fields.keys()
+    return {name: value for name, value in every.items() if name not in {*UNSTATED, scenario.CHOICE, *unused}}
 
 
 def single(scenario: AbstractScenario) -> list[str]:
-    """Return what learns and those of a single value, with their symbols, except N.
+    """Return what learns and the keys of a single value that a title states, with their symbols, except N.
+
+    At its default a key is stated if it has a symbol, is not 0, and concerns all that learn.
 
     >>> from statmech import Scenario
     >>> single(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
-    ['Hebbian rule', '$p_f$ = 0.1']
+    ['Hebbian rule', '$K$ = 1', '$p_f$ = 0.1', '$\\\\eta$ = 1']
     """
-    learns = written(scenario)[scenario.CHOICE]
-    kind = {scenario.CHOICE: learns} if isinstance(learns, str) and scenario.CHOICE in NOUNS else {}
-    keys = {name: value for name, value in of(scenario).items() if name != "N" and not isinstance(value, list | dict)}
-    return [with_symbol(scenario, name, value) for name, value in (kind | keys).items()]
+    every, fields = written(scenario), type(scenario).model_fields.keys()
+    defaults, kinds = _defaults(scenario, every), [*_kinds(scenario, every)]
+    choice = [scenario.CHOICE] if isinstance(every[scenario.CHOICE], str) else []
+    stated = []
+    for name, value in of(scenario).items():
+        shared = name in fields or any(all(name in parameters_of(kind) for kind in group) for group in kinds)
+        main = value and shared and labels.symbol(scenario, name).startswith("$")
+        one = not isinstance(value, list) and (name == "inputs" or not isinstance(value, dict))
+        if one and name not in NOT_IN_TITLES and (main or value != defaults.get(name)):
+            stated.append(name)
+    return [with_symbol(scenario, name, every[name]) for name in (*choice, *stated)]
 
 
 def written(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return the keys as a config writes them, and the values of parallel axes, each once."""
+    """Return the keys as a config writes them, values of parallel axes once, and defaults of what learns."""
     found = scenario.config()
     for group in found.get("zip", []):
         found |= {name: once(values) for name, values in group.items()}
-    return found
+    return found | {name: it for name, it in _parameter_defaults(scenario, found).items() if name not in found}
 
 
-def _defaults(scenario: AbstractScenario) -> dict[str, Any]:
+def _kinds(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[list[type]]:
+    """Yield the rules, the losses, ... that a config names."""
+    for choice, kinds in scenario.choices().items():
+        given = config.get(choice)
+        names: list[Any] = given if isinstance(given, list) else [given]
+        yield [kinds[name] for name in names if name in kinds]
+
+
+def _parameter_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
+    """Return the default parameters of what a config names: a list, if defaults differ."""
+    found: dict[str, dict[Any, None]] = {}
+    for kind in itertools.chain.from_iterable(_kinds(scenario, config)):
+        for name, key in parameters_of(kind).items():
+            found.setdefault(name, {})[key.default] = None
+    lists = {name: [it for it in values if it is not None] for name, values in found.items()}
+    return {name: values[0] if len(values) == 1 else values for name, values in lists.items() if values}
+
+
+def _defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
     """Return the default of every key, as a config would hold it."""
     fields = {name: field.default for name, field in type(scenario).model_fields.items()}
-    given = {name: key.default for name, key in known_parameters(scenario.classes()).items()}
     sections = {name: it.model_dump(mode="json") for name, it in fields.items() if isinstance(it, BaseModel)}
-    return {**fields, **sections, **given, "inputs": "gaussian"}
+    return {**fields, **sections, **_parameter_defaults(scenario, config), "inputs": "gaussian"}
 
 
 def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
@@ -90,22 +150,28 @@ def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
     key, words = labels.symbol(scenario, name), in_words(scenario, name, value)
     if key.startswith("$"):
         return labels.valued(key, words)
-    kind = isinstance(value, str) and name in NOUNS
-    return f"{words} {key}" if kind else f"{key} = {words}"
+    if name in AT_ZERO and value == 0:
+        return AT_ZERO[name]
+    phrase = f"{name}: {{}}" if isinstance(value, dict) else PHRASES.get(name, f"{name} {{}}".replace("_", " "))
+    return phrase.format(words)
 
 
 def in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Return one value, a short list, or the range of a long one."""
-    kinds = scenario.choices().get(name, {})
     many = list(value) if isinstance(value, tuple | list) else [value]
-    if len(many) > FEW and all(isinstance(it, int | float) for it in many):
+    if len(many) > MAX_LISTED_VALUES and all(isinstance(it, int | float) for it in many):
         many = sorted(many)  # its range; parallel axes are in any order
-    words = [
-        labels.kind_label(kinds, it)
-        if isinstance(it, str)
-        else f"{it:,}"
-        if isinstance(it, int)
-        else labels.power(labels.value_in_words(it))
-        for it in many
-    ]
-    return ", ".join(words) if len(words) <= FEW else f"{words[0]} to {words[-1]} ({len(words)} values)"
+    words = [_one_in_words(scenario, name, it) for it in many]
+    return ", ".join(words) if len(words) <= MAX_LISTED_VALUES else f"{words[0]} to {words[-1]} ({len(words)} values)"
+
+
+def _one_in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return labels.kind_label(scenario.choices().get(name) or LABELLED.get(name, {}), value).replace("_", " ")
+    if isinstance(value, int):
+        return f"{value:,}" if not isinstance(value, bool) else "yes" if value else "no"
+    words = labels.power(labels.value_in_words(value))
+    given = [inner for inner in value.items() if inner[1] is not None] if isinstance(value, dict) else []
+    if len(given) == 1 and not isinstance(given[0][1], dict) and not labels.symbol(scenario, name).startswith("$"):
+        return f"{given[0][0]} {words}".replace("_", " ")
+    return words

@@ -115,8 +115,14 @@ def _without_sampling_noise(lines: xr.Dataset, axis: str) -> xr.Dataset:
         if axis not in values.dims or values.dtype.kind != "f":
             return values
         error = lines.get(f"{values.name}{ERROR}", exact)
-        along = {"input_core_dims": [[axis], [axis]], "output_core_dims": [["fine"]], "vectorize": True}
-        smooth = xr.apply_ufunc(lambda *pair: _spline(x, *pair, fine), values, error, **along)
+        smooth: xr.DataArray = xr.apply_ufunc(
+            lambda y, of_y: _spline(x, y, of_y, fine),
+            values,
+            error,
+            input_core_dims=[[axis], [axis]],
+            output_core_dims=[["fine"]],
+            vectorize=True,
+        )
         return smooth.rename(fine=axis).transpose(*values.dims).assign_attrs(values.attrs)
 
     others = {name: it.variable for name, it in lines.coords.items() if axis not in it.dims}

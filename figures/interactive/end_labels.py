@@ -14,8 +14,8 @@ def in_lines(label: str) -> str:
 
     The whole label is shown under the pointer.
 
-    >>> in_lines("power_law (decay 1.5, teacher_decay 2)"), in_lines("hebb")
-    ('power_law (decay\\n1.5, teacher_decay\\n2)', 'hebb')
+    >>> in_lines("power law (decay 1.5, teacher decay 2)"), in_lines("hebb")
+    ('power law (decay\\n1.5, teacher decay\\n2)', 'hebb')
     >>> in_lines("nesterov, momentum = 0.9").replace("\u00a0", " ")
     'nesterov,\\nmomentum = 0.9'
     """

@@ -1,0 +1,87 @@
+"""Captions and titles state the parameters that determine the numbers, in the symbols and words of the figure."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from small import SMALL
+
+from figures import captions, labels, stated_keys
+from statmech import Clusters, Network, NetworkTasks, Results, Risk, Scenario, StoredExamples
+from statmech.parameters import parameters_of
+
+# keys that say how numbers are computed, or what else is recorded
+SILENT = {
+    *("key", "seeds", "dtype", "engine", "solver"),
+    *("gram", "corrections", "strengths", "plane", "positions", "bayes"),
+}
+RAW_NAME = re.compile(r"[A-Za-z]{2,}_[A-Za-z]|\b[a-z]{2,} = |[{}\"']")
+
+
+def parameters(scenario):
+    """The part of a caption that states parameters, in plain letters."""
+    return labels.plain(captions._parameters(Results(scenario)))
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_a_caption_states_every_key_that_changes_the_numbers(kind):
+    scenario, text = SMALL[kind], parameters(SMALL[kind])
+    config = scenario.config()
+    named = [kinds[name] for choice, kinds in scenario.choices().items() for name in np.ravel(config[choice])]
+    used = {name for learner in named for name in parameters_of(learner)}
+    for name, value in config.items():
+        parameter_of_others = name in scenario.parameters and name not in used
+        if name in {*SILENT, "figure", "zip", scenario.CHOICE} or parameter_of_others:
+            continue
+        symbol = labels.symbol(scenario, name)
+        if symbol.startswith("$"):
+            assert re.search(rf"(^|[ ;]){re.escape(labels.plain(symbol))} = ", text), (name, text)
+        else:
+            assert stated_keys.in_words(scenario, name, value) in text, (name, text)
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_captions_and_titles_have_no_raw_names_of_keys(kind):
+    for text in (parameters(SMALL[kind]), *map(labels.plain, stated_keys.single(SMALL[kind]))):
+        assert not RAW_NAME.search(text), text
+
+
+AT_DEFAULTS = {
+    "clusters": (Clusters(clusters="gaussian", loss="square", alpha=[1, 2]), ("Δ = 2", "λ = 0.1", "square loss")),
+    "network": (Network(network="relu", t=[0, 1]), ("M = 2", "K = 2", "η = 1", "ReLU network")),
+    "rule": (Scenario(rule="hebb", t=[0, 1]), ("K = 1", "η = 1", "Hebbian rule")),
+    "loss": (Risk(loss="hinge", alpha=[1, 2]), ("λ = 0.1", "hinge loss")),
+    "tasks": (
+        NetworkTasks(network="erf", tasks=2, switch=50, t=[0, 50, 60]),
+        ("2 tasks", "switch at t = 50", "K = 2", "η = 1"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("scenario", "stated"), AT_DEFAULTS.values(), ids=AT_DEFAULTS)
+def test_parameters_at_their_default_are_in_title_and_caption(scenario, stated):
+    title = labels.plain(", ".join(stated_keys.single(scenario)))
+    assert [words for words in stated if words not in title] == []
+    assert [words for words in stated if " = " in words and words not in parameters(scenario)] == []
+
+
+def test_parameters_of_what_learns_are_stated_at_their_default():
+    text = parameters(StoredExamples(learner=["adatron", "hebb"], alpha=1))
+    assert "ω = 1" in text
+    assert "δ_κ" not in text  # of MinOver
+    assert "momentum 0.9" in parameters(SMALL["descent"])
+
+
+def test_an_absent_effect_is_in_the_caption_but_not_in_the_title():
+    scenario = Risk(loss="hinge", alpha=[1, 2])
+    assert "p_f = 0" in parameters(scenario)
+    assert not any("p_f" in word for word in stated_keys.single(scenario))
+
+
+def test_a_long_axis_is_stated_by_its_range_and_inputs_by_their_parameters():
+    laws = [{"power_law": {"decay": 1.5, "teacher_decay": b}} for b in (1.5, 2.5)]
+    text = parameters(Scenario(rule="hebb", inputs=laws, t=list(range(1, 11))))
+    assert "t = 1 to 10 (10 values)" in text
+    assert "inputs: power law (decay 1.5, teacher decay 1.5), power law (decay 1.5, teacher decay 2.5)" in text
