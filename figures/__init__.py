@@ -1,9 +1,9 @@
 """The figures of statmech, of simulation and theory: the overlay, which draws every scenario, and published figures.
 
-A published figure is one file in a folder of `figures/published` with `AXES`, the sweep axes that it can show (None:
-any), and a pure `draw(simulation, theory) -> Figure`, which raises `ConfigError` for results that it cannot show, one
+A published figure is one file in a folder of `figures/published` with `AXES`, the sweep axes of which it shows every
+value, and a pure `draw(simulation, theory) -> Figure`, which raises `ConfigError` for results that it cannot show, one
 line in `PUBLISHED`, and one config. It may state `NEEDS`, variables and coordinates that only some results of its kind
-have.
+have, and `VALUES`, the only values of some keys that it can show.
 """
 
 from __future__ import annotations
@@ -273,14 +273,17 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     module, data = module_of(name), results.either
     if not results.complete:
         raise ConfigError(f"the figure {name} needs simulation and theory")
-    shown: tuple[str, ...] | None = module.AXES
-    beyond = [] if shown is None else [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown]
-    if beyond:
+    shown: tuple[str, ...] = module.AXES
+    if beyond := [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown]:
         raise ConfigError(f"the figure {name} cannot show the axis {', '.join(beyond)}")
-    keys = [axis for axis in shown or () if axis in type(results.scenario).known_keys()]  # others are parallel axes
+    keys = [axis for axis in shown if axis in type(results.scenario).known_keys()]  # others are parallel axes
     if lacking := [need for need in (*keys, *getattr(module, "NEEDS", ())) if need not in data]:
         raise ConfigError(f"the figure {name} needs {', '.join(lacking)}, which these results lack")
-    missing = [axis for axis in shown or () if axis not in data.dims]
+    for key, possible in getattr(module, "VALUES", {}).items():
+        given = {*map(str, data[key].values.flat)} if key in data.coords else set()
+        if others := sorted(given - {*possible}):
+            raise ConfigError(f"the figure {name} shows the {key} {' and '.join(possible)}, not {', '.join(others)}")
+    missing = [axis for axis in shown if axis not in data.dims]
     parts = [None if part is None else part.expand_dims(missing) for part in (results.simulation, results.theory)]
     from figures.finishing import finished  # here: names and lists of figures need not wait for it
     from figures.style import styled

@@ -15,7 +15,7 @@ import numpy as np
 
 from figures import labels, ratios, series
 from figures.series import Layout
-from figures.style import COLOURS, DASHES, MARKERS
+from figures.style import COLOURS, DASHES, look_of
 from statmech.errors import ConfigError
 from statmech.scenarios.composition import Composition, axes, drawable, times
 
@@ -59,7 +59,7 @@ class Part:
     def marker(self, index: int) -> str:
         """Return the marker of the index-th position or, where none has a marker, colour; cycles of colours differ."""
         index += 0 if self.layout.markers else self.first
-        return MARKERS[(index + index // len(MARKERS)) % len(MARKERS)]
+        return str(look_of(index)["marker"])
 
     def titles(self) -> Iterator[tuple[str, Results]]:
         """Yield the title and the results of each panel."""

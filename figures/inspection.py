@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -12,27 +14,33 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from figures.style import AID, COLUMN, MEDIA, MOST_POINTS, OUTSIDE, PAGE, settings_of
+from figures import labels
+from figures.style import AID, COLUMN, MARKERS, MEDIA, MOST_POINTS, OUTSIDE, PAGE, settings_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
+    from statmech.results.results import Results
+
 LEAST_TEXT = 6.0  # points, at the width of a column
 JAG = 0.12  # radians by which a smooth line may turn to one side and back at neighbouring points
 DENSE = 30  # points of a line, from which on it stands for a smooth function
 LAP = 1.0  # pixels by which boxes of texts may overlap
+MIN_TICK_GAP = 3.0  # pixels between the labels of two ticks, which would otherwise read as one number
+NAMELESS = re.compile(r"[\d,]+ (seeds?|folds|shuffles?|, )+")  # a title that says neither what learns nor its size
 SLACK = 1.5  # pixels that a point may lie outside its axes
 NEUTRAL = 0.12  # the most that the channels of a grey differ
 _NOWHERE = np.zeros((0, 2))
 
 
-def faults(figure: Figure) -> list[str]:
+def faults(figure: Figure, results: Results | None = None) -> list[str]:
     """List the faults of a figure, a sentence each.
 
     Data outside axes, below a legend or missing from it; too many markers and jagged lines; text that is small, raw
-    TeX, beyond the canvas or over other text.
+    TeX, beyond the canvas or over other text; labels of ticks that touch; a title that names nothing. With results
+    also points that are at no value of the key along x.
 
     Artists with the gid "aid" need no legend; an axes with an artist of gid "outside" says itself what lies outside.
 
@@ -40,6 +48,8 @@ def faults(figure: Figure) -> list[str]:
     ----------
     figure
         Any matplotlib figure, at its printed size.
+    results
+        The results that it shows.
 
     Returns
     -------
@@ -58,7 +68,10 @@ def faults(figure: Figure) -> list[str]:
     with mpl.rc_context(settings_of(figure)):
         figure.draw_without_rendering()
     of_data = [*_outside(figure), *_covered(figure), *_unnamed(figure), *_crowded(figure), *_jagged(figure)]
-    return [*_width(figure), *of_data, *_small(figure), *_raw(figure), *_misplaced(figure)]
+    if results is not None:
+        of_data += _displaced(figure, results)
+    of_text = [*_small(figure), *_raw(figure), *_misplaced(figure), *_touching_ticks(figure), *_nameless(figure)]
+    return [*_width(figure), *of_data, *of_text]
 
 
 def _width(figure: Figure) -> Iterator[str]:
@@ -108,6 +121,21 @@ def _outside(figure: Figure) -> Iterator[str]:
         inside = ((places >= low) & (places <= high)).all(axis=1)
         if not inside.all():
             yield f"axes {number}: {np.count_nonzero(~inside)} of {inside.size} points lie outside"
+
+
+def _displaced(figure: Figure, results: Results) -> Iterator[str]:
+    """Points that are at no value of a key, on a horizontal axis with the symbol of this key."""
+    data, scenario = results.either, results.scenario
+    names = [str(name) for name in data.coords if name in scenario.every_key() and data[name].dtype.kind in "iuf"]
+    for number, ax in _axes(figure):
+        words = re.split(r"[ ,/]+", ax.get_xlabel().partition(" (")[0])
+        ends = {words[0], words[-1], *(word for word in words if word.startswith("$"))}
+        named = [name for name in names if labels.symbol(scenario, name) in ends]
+        values = [data[name].values.ravel() for name in named]
+        points = [line for line in ax.lines if line.get_marker() in MARKERS and line.get_gid() != AID]
+        for x in np.unique([x for line in points for x in np.asarray(line.get_xdata(), float) if np.isfinite(x)]):
+            if values and not np.isclose(x, np.concatenate(values)).any():
+                yield f"axes {number}: a point at {x:g}, which is no value along {ax.get_xlabel()}"
 
 
 def _legends(figure: Figure) -> list[Legend]:
@@ -259,6 +287,25 @@ def _misplaced(figure: Figure) -> Iterator[str]:
 
 def _axis_of(ax: Any) -> list[Any]:
     return [ax.xaxis, ax.yaxis]
+
+
+def _touching_ticks(figure: Figure) -> Iterator[str]:
+    """Labels of neighbouring ticks without a gap between them."""
+    seen = {id(text) for text in _seen(figure)}
+    for number, ax in _axes(figure):
+        for side, axis in enumerate(_axis_of(ax)):
+            shown = [label for label in axis.get_ticklabels(which="both") if id(label) in seen]
+            boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.min[side])
+            if any(after.min[side] - box.max[side] < MIN_TICK_GAP * (side == 0) for box, after in pairwise(boxes)):
+                yield f"axes {number}: labels of {axis.axis_name} ticks touch"
+
+
+def _nameless(figure: Figure) -> Iterator[str]:
+    """A title of the number of runs alone, where panels have none either."""
+    titles = [figure.get_suptitle(), *(ax.get_title() + ax.get_title(loc="left")[len("(a) ") :] for ax in figure.axes)]
+    given = [title for title in titles if title]
+    if given and all(NAMELESS.fullmatch(title) for title in given):
+        yield f"a title that names nothing: {given[0]}"
 
 
 def _seen(figure: Figure) -> Iterator[Text]:

@@ -37,6 +37,7 @@ from figures.style import (
     look_of,
     mean_points,
     medium,
+    nested_size,
     run_band,
     theory_line,
 )
@@ -137,7 +138,7 @@ def panel(
     log: str = "",
     dashes: bool = False,
     filled: bool = False,
-    aside: bool = False,
+    nested: bool = False,
     palette: Sequence[str] = COLOURS,
     **look: Any,
 ) -> list[Line2D]:
@@ -163,8 +164,8 @@ def panel(
         True to distinguish the lines by dashes, too.
     filled
         True to fill the points at which all runs converged.
-    aside
-        True to move points sideways, so that those of several colours do not overlap.
+    nested
+        True to draw each curve with smaller markers than the one before, where points overlap.
     palette
         The colours.
     look
@@ -190,10 +191,10 @@ def panel(
     for ax, (title, position) in zip(panels, titles, strict=True):
         named = list(_curves(series.sliced(results, position), y, colour))
         curves = [shown(part, name, text, x) for text, name, part in named]
-        looks = [look_at(index, dashes, bool(bound), alone, palette, **look) for index in range(len(curves))]
+        sizes = [nested_size(index, len(curves)) if nested else {} for index in range(len(curves))]
+        looks = [look_at(index, dashes, bool(bound), alone, palette, **look | size) for index, size in enumerate(sizes)]
         for index, (curve, (_, _, part)) in enumerate(zip(curves, named, strict=True)):
-            moved = replace(curve, x=beside(curve.x, index, len(curves), "x" in log)) if aside else curve
-            draw(ax, moved, looks[index], log, converged(part.simulation) if filled else None)
+            draw(ax, curve, looks[index], log, converged(part.simulation) if filled else None)
         ax.set_xlabel(labels.axis_label(results.scenario, [x]))
         ax.set_ylabel(label or (variables[y].symbol if isinstance(y, str) and y in variables else ""))
         logarithmic(ax, log)
@@ -220,12 +221,6 @@ def key_of(curve: series.Curve, look: Look) -> Line2D:
     own = {"markerfacecolor": "white", **look.points, "linestyle": "none", "label": curve.label}
     known = curve.theory is not None and bool(np.isfinite(curve.theory).any())
     return Line2D([], [], **own | (look.line if known and look.line and look.line != ALONE else {}))
-
-
-def beside(x: np.ndarray, index: int, count: int, log: bool) -> np.ndarray:
-    """Values moved a little, so that the bars of so many curves do not overlap."""
-    place = index - (count - 1) / 2
-    return x * 1.07**place if log or x.size < 2 else x + 0.2 * place * float(np.diff(x).min())
 
 
 def _curves(
@@ -317,10 +312,10 @@ def guide(*panels: Axes, x: float | None = None, y: float | None = None, text: s
         ax.annotate(text, (1, y or 0.0), (2, 0), xycoords=ax.get_yaxis_transform(), va="center", **small)
 
 
-def at_foot(ax: Axes, x: Any, colour: Any) -> None:
+def at_foot(ax: Axes, x: Any, colour: Any, **look: Any) -> None:
     """Mark places at the foot of a logarithmic axis, where values are 0."""
     for place in x:
-        foot = ax.plot(place, FOOT_HEIGHT, transform=ax.get_xaxis_transform(), **FOOT | {"color": colour})
+        foot = ax.plot(place, FOOT_HEIGHT, transform=ax.get_xaxis_transform(), **FOOT | {"color": colour} | look)
         foot[0].set_in_layout(False)
 
 

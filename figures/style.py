@@ -43,6 +43,7 @@ DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1
 THEORY = "0.25"  # of one line for points of all colours
 SHADES = "viridis"  # of ordered values, more than there are colours
 MOST_POINTS = 15  # markers of one curve: more would hide its line
+NESTED_EXCESS = 0.7  # size of the largest of several nested markers over that of the smallest, less 1
 JOIN: dict[str, Any] = {"color": "0.7", "linewidth": 0.6, "zorder": 1, "gid": AID}  # guides the eye between points
 STAR: dict[str, Any] = {  # marks a minimum, below the points
     "marker": "*",
@@ -211,7 +212,17 @@ def label_of(name: str) -> str:
 
 def look_of(index: int) -> dict[str, Any]:
     """Colour and marker of the index-th curve, distinguishable in colour, in grey and in print."""
-    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+    marker = (index + index // len(MARKERS)) % len(MARKERS)  # another one when colours begin again
+    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[marker]}
+
+
+def nested_size(index: int, count: int) -> dict[str, Any]:
+    """Return the marker size of the index-th of so many curves whose points overlap.
+
+    Points stay at their x: each curve has smaller markers than the one before, over which it is drawn.
+    """
+    excess = NESTED_EXCESS * (count - 1 - index) / max(count - 1, 1)
+    return {"markersize": mpl.rcParams["lines.markersize"] * (1 + excess)}
 
 
 def few(count: int) -> list[int]:
@@ -288,7 +299,7 @@ def mean_points(
     ax.errorbar(x, mean, yerr=error, **look, zorder=3)
     if filled is not None:
         here = np.asarray(x)[filled], np.asarray(mean)[filled]
-        ax.plot(*here, **{**look, "markerfacecolor": own["color"]}, zorder=4)
+        ax.plot(*here, **{**look, "markerfacecolor": own["color"]}, zorder=3)  # below the points of later curves
 
 
 def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) -> None:

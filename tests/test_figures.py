@@ -193,7 +193,7 @@ def test_a_figure_draws_from_a_tiny_config(name, tmp_path, data_folder, monkeypa
     formats = ["svg", "png", "pdf"] if name in IN_EVERY_FORMAT else ["svg"]
     with style._laid_out(figure):  # once for the files and for what is said of them
         files = style.save(figure, tmp_path / name, formats)
-        faults = inspection.faults(figure)
+        faults = inspection.faults(figure, Results(scenario, simulation, solution))
     assert dict(mpl.rcParams) == before  # the reader's settings are unchanged
     assert [file.suffix for file in files] == [f".{suffix}" for suffix in formats]
     assert all(file.stat().st_size > 5000 for file in files)
@@ -617,7 +617,8 @@ def test_a_caption_states_the_values_of_parallel_axes_once():
     scenario = Scenario(N=10, t=1, seeds=2, zip=together)
     results = Results(scenario, simulate.run(scenario))
     text = labels.plain(captions.caption(results, "overlay"))
-    assert "Rule: Hebbian, perceptron, N = 10, t = 1, t_0 = 5, 7." in text
+    assert "Rule: Hebbian, perceptron;" in text
+    assert "; t_0 = 5, 7" in text
 
 
 def test_a_caption_states_the_range_of_many_parallel_values_in_any_order():

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.legends import entry
-from figures.panels import FOOT, along, at_foot, beside, dense, legend_below, page, panel, with_lines
-from figures.style import log_ticks, look_of, points
+from figures.panels import FOOT, along, at_foot, dense, legend_below, page, panel, with_lines
+from figures.style import log_ticks, look_of, nested_size, points
 from statmech.numerics.statistics import standard_error_of_runs
 
 AXES = ("s", "P")  # of the sweep, that this figure shows
@@ -53,7 +53,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     panel(error, along_P, "P", "eps_g", "s", log="xy", **JOINED)
     for index, errors in enumerate(simulation.eps_g.transpose("s", ...)):
         none = errors.P.values[np.asarray(errors.mean("seed") == 0)]
-        at_foot(error, beside(none.astype(float), index, simulation.sizes["s"], True), look_of(index)["color"])
+        at_foot(error, none, look_of(index)["color"], **nested_size(index, simulation.sizes["s"]))
     stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGES)
     stages_P.set(xlabel="$P$, examples", ylabel=STAGES)
     advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"smallest advantage $\gamma$")

@@ -18,11 +18,12 @@ from statmech.data_sets import source
 from statmech.errors import ConfigError
 
 AXES = ("discount",)  # of the sweep, that this figure shows
+VALUES = {"classifier": ("boosting",)}
 CODON = 3  # letters
 FRAME = COLOURS[1]
 CAPTION = (
     "Sum of the weights of conjunctions of two bases at each pair of positions, mean over held-out folds of windows of "
-    "five codons, the outlined squares (Jackson & Craven, section 4), for two discounts d. The percentages are the "
+    "five codons, the outlined squares (Jackson & Craven, section 4), for each discount d. The percentages are the "
     "part of the conjunctions that lie within one codon; of all pairs of positions 14 % do. The windows stand in for "
     "the paper's data."
 )

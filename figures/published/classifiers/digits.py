@@ -15,6 +15,7 @@ from figures.style import JOIN, SMALL, log_ticks, look_of
 from statmech.data_sets import source
 
 AXES = ("data", "chosen", "error_rate_budget")  # of the sweep, that this figure shows
+VALUES = {"classifier": ("attentive",)}
 NEEDS = ("budget",)
 CAPTION = (
     r"Error on held-out examples against the features evaluated per example, one panel per data set. Colours and "

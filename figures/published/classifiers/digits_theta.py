@@ -10,19 +10,20 @@ from matplotlib.figure import Figure
 from figures.legends import entry
 from figures.panels import finish, guide, page, panel
 from statmech.data_sets import source
+from statmech.errors import ConfigError
 from statmech.results.results import results_of
 
 AXES = ("classifier", "theta", "budget")  # of the sweep, that this figure shows
+VALUES = {"classifier": ("attentive", "passive_aggressive")}
 CAPTION = (
     r"Learners that learn the examples whose margin is at most $\theta$, by the perceptron's update and by the "
     r"passive-aggressive one (PA-I). (a) Error on held-out examples, with the stopping boundary (full points) and with "
     r"all features (hollow points). (b) Features evaluated with the stopping boundary, in prediction (full points) and "
     r"in learning, per example and pass (hollow points); dotted: all features. Thin lines join points."
 )
-APART = 1.15  # factor between points with and without a boundary, whose bars would overlap
 NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
 FULL: dict[str, Any] = {"linestyle": "-", "markerfacecolor": None}
-HOLLOW: dict[str, Any] = {"linestyle": "--"}
+HOLLOW: dict[str, Any] = {"linestyle": "--", "markersize": 6}  # larger, as full points may cover them
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
@@ -30,12 +31,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     runs = simulation.assign(error=100 * (1 - simulation.accuracy))
     stopped, whole = (results_of(runs.isel(budget=at)) for at in _budgets(runs))
     figure, (error, features) = page(3.0, 1, 2)
-    look: dict[str, Any] = {"log": "x", "aside": True}
-    moved = whole.either.assign_coords(theta=whole.either.theta * APART)
-    panel(error, results_of(moved), "theta", "error", "classifier", **look, **HOLLOW)
-    keys = panel(error, stopped, "theta", "error", "classifier", label="held-out errors (%)", **look, **FULL)
-    panel(features, stopped, "theta", "features_learning", "classifier", **look, **HOLLOW)
-    panel(features, stopped, "theta", "features_evaluated", "classifier", label="features evaluated", **look, **FULL)
+    panel(error, whole, "theta", "error", "classifier", log="x", **HOLLOW)
+    keys = panel(error, stopped, "theta", "error", "classifier", label="held-out errors (%)", log="x", **FULL)
+    panel(features, stopped, "theta", "features_learning", "classifier", log="x", **HOLLOW)
+    panel(features, stopped, "theta", "features_evaluated", "classifier", label="features evaluated", log="x", **FULL)
     every = float(whole.either.features_evaluated.max())
     guide(features, y=every)
     for ax in (error, features):
@@ -54,6 +53,8 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _budgets(runs: xr.Dataset) -> tuple[int, int]:
-    """The positions without and with a fixed number of features; one alone stands for both."""
+    """Return the positions without and with a fixed number of features. Raises `ConfigError` unless both are there."""
     fixed = [bool(budget) for budget in runs.budget.values]
-    return (fixed.index(False) if False in fixed else 0, fixed.index(True) if True in fixed else 0)
+    if sorted(fixed) != [False, True]:
+        raise ConfigError("the figure digits_theta needs two values of budget: 0, and a number of features")
+    return fixed.index(False), fixed.index(True)

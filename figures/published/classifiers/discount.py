@@ -11,6 +11,7 @@ from statmech.data_sets import source
 from statmech.results.results import results_of
 
 AXES = ("data", "discount")  # of the sweep, that this figure shows
+VALUES = {"classifier": ("boosting",)}
 CAPTION = (
     "Boosted sparse perceptrons whose search multiplies the correlations of conjunctions of two by a discount d: "
     "(a) the part of the weights that are conjunctions of two, (b) accuracy on held-out folds, (c) number of weights. "
@@ -26,7 +27,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     )
     results, (figure, axes) = results_of(runs), page(2.8, 1, 3, width_ratios=(1.6, 1, 1))
     for ax, name in zip(axes, ("share", "percent", "nonzero_weights"), strict=True):
-        keys = panel(ax, results, "discount", name, "data", aside=True, **JOINED, markerfacecolor=None)
+        keys = panel(ax, results, "discount", name, "data", nested=True, **JOINED, markerfacecolor=None)
         ax.set(xlabel="discount $d$", xticks=[0, 0.25, 0.5, 0.75, 1])
         ax.xaxis.set_major_formatter("{x:g}")
     axes[0].set(ylabel="conjunctions of two (%)", ylim=(-4, 104))

@@ -12,6 +12,7 @@ from figures import labels
 from figures.legends import entry
 from figures.panels import heading, legend_below, logarithmic, page
 from figures.published.classifiers.fold_means import curve, independent
+from figures.style import nested_size
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
 from statmech.scenarios.cross_validation import ORDERS
@@ -25,7 +26,6 @@ CAPTION = (
 )
 TEST: dict[str, Any] = {"marker": "o", "linestyle": "none"}
 TRAINING: dict[str, Any] = TEST | {"markerfacecolor": "white"}
-APART = 1.06  # factor between the points of two orders, whose bars would overlap
 POINTS = (
     "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or, of a given set, "
     "over folds."
@@ -83,8 +83,9 @@ def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None
     error = 100 * (1 - cells.accuracy.isel(classifier=0))
     further = iter(range(cells.sizes["classifier"], cells.sizes["classifier"] + cells.sizes["order"]))
     for at, order in enumerate(map(str, cells.order.values)):
-        index, x = 0 if order == usual else next(further), cells.passes.values * APART ** (at - 1.5)
-        curve(ax, x, error.sel(order=order), index, own_examples, label=f"order: {ORDERS[order]}")
+        index, size = 0 if order == usual else next(further), nested_size(at, cells.sizes["order"])
+        label = f"order: {ORDERS[order]}"
+        curve(ax, cells.passes, error.sel(order=order), index, own_examples, label=label, **size)
 
 
 def _first(cells: xr.Dataset) -> str:

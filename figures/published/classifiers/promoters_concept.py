@@ -15,7 +15,8 @@ from simulate.estimators.concept import Term
 from statmech.data_sets import DataSource, source
 from statmech.errors import ConfigError
 
-AXES: tuple[str, ...] | None = None  # any
+AXES = ()  # of the sweep, that this figure shows
+VALUES = {"classifier": ("boosting",)}
 TICKS = 12  # positions with a tick, about
 CAPTION = (
     "The sparse perceptron learnt from all examples: each letter is a condition 'this base at this position', and the "
@@ -27,7 +28,7 @@ POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the concept of the study's first set of sequences."""
+    """Draw the concept of the study's set of sequences."""
     name, learnt = _learnt(json.loads(simulation.attrs["concepts"]))
     (figure, ax), one = page(3.0), source(name)
     terms = [Term(**term) for term in learnt["terms"]]
@@ -43,7 +44,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _learnt(concepts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Find the first data set of sequences with two classes, and its concept."""
+    """Return the data set and its concept. Raises `ConfigError` unless it has sequences of two classes."""
     for name, learnt in concepts.items():
         if source(name).sequence and len(learnt["classes"]) == 2:
             return name, learnt

@@ -9,7 +9,7 @@ from figures.published.classifiers import papers_tables
 from figures.published.classifiers.papers_tables import BESIDE
 
 AXES = ("data", "classifier")  # of the sweep, that this figure shows
-CAPTION = f"Mean number of weights, without thresholds, of each classifier on three domains. {BESIDE}"
+CAPTION = f"Mean number of weights, without thresholds, of each classifier on three domains; trees have none. {BESIDE}"
 POINTS = papers_tables.POINTS
 
 

@@ -15,7 +15,8 @@ from statmech.data_sets import source
 from statmech.errors import ConfigError
 
 SPACE = re.compile(r"(?<=[a-z])-(?=[a-z])")  # hyphens between the words of a name
-AXES: tuple[str, ...] | None = None  # any
+AXES = ()  # of the sweep, that this figure shows
+VALUES = {"classifier": ("boosting",)}
 CAPTION = (
     "The sparse perceptron learnt from all examples: a bar per conjunction, as long as its weight. Where the "
     "conjunction is true it votes for the class of its colour, to the right for one class, to the left for the other; "
@@ -25,7 +26,7 @@ POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the concept of the study's first data set, in the attributes' names."""
+    """Draw the concept of the study's data set, in the attributes' names."""
     concepts = json.loads(simulation.attrs["concepts"])
     if not concepts:
         raise ConfigError("the figure votes_concept needs the classifier boosting, which has a concept to draw")

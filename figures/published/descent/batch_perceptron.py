@@ -13,10 +13,12 @@ from statmech.results.results import results_of
 from theory import separability
 
 AXES = ("flip", "alpha")  # of the sweep, that this figure shows
+VALUES = {"loss": ("perceptron",)}
 FEW = 1e-2  # training error at which the examples count as separated
 CAPTION = (
     r"Rosenblatt's rule applied to all examples at once, the descent of the loss $\max(0,-yh)$. (a) Training error "
-    r"against the number of epochs, at the largest $\alpha$. (b) Epochs until one example in a hundred is wrong; "
+    r"against the number of epochs, at the largest $\alpha$. (b) Epochs until one example in a hundred is wrong, where "
+    r"these are more than the first recorded ones; "
     r"lines join theory at the $\alpha$ of the simulation. "
     r"Dotted, in the colour of the flips: $\alpha_c$, beyond which no student is right on all examples."
 )

@@ -13,6 +13,7 @@ from statmech.errors import ConfigError
 from theory.stored_examples.learning_curves import curve_of
 
 AXES = ()  # of the sweep, that this figure shows
+VALUES = {"loss": ("logistic",)}
 CAPTION = (
     r"Descent of the logistic loss without a penalty, on examples that can be separated. (a) Generalization error "
     r"against the number of epochs $t$. (b) The same on a scale of $1/\ln t$. Dotted: the perceptron of maximum "

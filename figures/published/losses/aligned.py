@@ -19,10 +19,11 @@ from statmech.scenarios.axes import points
 from theory.convex.best_penalty import best_of
 
 AXES = ("inputs", "lam")  # of the sweep, that this figure shows
+VALUES = {"loss": ("square",)}
 NEEDS = ("noise", "R_field")
 PLACES = 121  # of the line
 CAPTION = (
-    r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for three parts $T$ of "
+    r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for several parts $T$ of "
     r"the teacher's squared length in the directions of the larger variance; stars: minima. (b) The best penalty "
     r"against that part, on a square-root scale. Dotted: a teacher without a preferred direction, for which it is the "
     r"variance of the noise; where it is 0 the error still falls as the penalty vanishes, and a negative one would "

@@ -10,6 +10,7 @@ from figures.panels import finish, guide, page, panel, scenario_with, with_lines
 from theory.solutions import solve_line
 
 AXES = ("lam", "alpha")  # of the sweep, that this figure shows
+VALUES = {"loss": ("square",)}
 NEEDS = ("noise",)
 PLACES, PEAK = 61, 10 ** np.linspace(-0.3, 0.3, 81)  # of the lines: over all alphas, and around the peak at 1
 LEAST = 1e-12  # of a training loss: what is less is rounding

@@ -12,13 +12,14 @@ from theory import separability
 from theory.solutions import solve_line
 
 AXES = ("gain", "alpha")  # of the sweep, that this figure shows
+VALUES = {"loss": ("logistic",), "teacher": ("logit",)}
 FINE = 400  # places of the lines, between
 PLACES, NEAR = 40, 10 ** np.linspace(-0.12, 0.12, 25)  # that are solved: over all alphas, and around each threshold
 CAPTION = (
     r"Logistic regression of labels of a logit teacher with gain $\beta$. (a) Fraction of data sets that some student "
-    r"separates, so that logistic regression without a penalty has no solution; thin lines join points, which are "
-    r"moved sideways; dotted: the threshold $\alpha_c$, theory for $N\to\infty$. (b) Length of the student with a "
-    r"small penalty; it diverges with $1/\lambda$ below the threshold only."
+    r"separates, so that logistic regression without a penalty has no solution; thin lines join "
+    r"points, which are nested where they coincide; dotted: the threshold $\alpha_c$, theory for $N\to\infty$. (b) "
+    r"Length of the student with a small penalty; it diverges with $1/\lambda$ below the threshold only."
 )
 
 
@@ -28,7 +29,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     thresholds = {float(gain): float(separability("logit", gain=float(gain))) for gain in theory.gain.values}
     results = with_lines(runs, theory, _lines(theory, [*thresholds.values()]))
     figure, (fraction, length) = page(3.2, 1, 2, sharex=True)
-    panel(fraction, results, "alpha", "separable", "gain", label="fraction separable", aside=True, linestyle="-")
+    panel(fraction, results, "alpha", "separable", "gain", label="fraction separable", nested=True, linestyle="-")
     keys = panel(length, results, "alpha", "length", "gain", label=r"length $l=|\mathbf{w}|/\sqrt{N}$", log="y")
     for key, threshold in zip(keys, thresholds.values(), strict=True):
         guide(fraction, x=threshold, color=key.get_color(), linewidth=1.2)

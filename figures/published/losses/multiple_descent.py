@@ -13,6 +13,7 @@ from statmech.results.dataset import scenario_of
 from theory.solutions import solve_line
 
 AXES = ("lam", "alpha")  # of the sweep, that this figure shows
+VALUES = {"loss": ("square",)}
 NEEDS = ("noise", "R_field")
 PLACES, PEAK = 161, 10 ** (0.15 * np.linspace(-1, 1, 41) ** 3)  # of the lines: over all alphas, and around each peak
 CAPTION = (

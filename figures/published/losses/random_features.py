@@ -16,6 +16,7 @@ from theory.solutions import solve_line
 
 ALONG = "N_inputs_alpha"  # the zipped axis
 AXES = ("lam", ALONG)  # of the sweep, that this figure shows
+VALUES = {"loss": ("square",)}
 PLACES, PEAK = 121, 10 ** np.linspace(-0.1, 0.1, 61)  # of the lines: over all widths, and around the peak
 LEAST = 1e-12  # of a training loss: what is less is rounding
 SHOWN = {"mse": "mean squared error", "train_loss": "training loss"}
@@ -39,7 +40,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         guide(ax, x=_latent(theory) / float(theory.P.values.flat[0]), color="0.3", text="$N=P$")
         ax.invert_xaxis()  # more features to the right
         ax.set_xlabel(f"$D/N$, at $D={_latent(theory)}$ and $P={int(theory.P.values.flat[0])}$")
-    return finish(figure, results, keys)
+    return finish(figure, results, keys, "loss", "teacher")
 
 
 def _latent(theory: xr.Dataset) -> int:

@@ -10,7 +10,7 @@ from figures.panels import along, finish, page, panel
 AXES = ("network",)  # of the sweep, that this figure shows
 CAPTION = (
     r"(a) Generalization error and (b) specialisation (the mean cosine of student and teacher units, each with "
-    r"its partner) of networks with three activations. Linear "
+    r"its partner) of networks with several activations. Linear "
     r"units do not specialise: only the sum of their weights is learnt. The noise of the labels leaves an error."
 )
 

@@ -37,7 +37,7 @@ PANELS: dict[str, dict[str, str]] = {  # variables with their names, by the labe
     },
 }
 CAPTION = (
-    r"Two erf units learn online from a two-unit teacher. (a) $\epsilon_g$ of single runs (thin), and the equations, "
+    r"Two units learn online from a two-unit teacher. (a) $\epsilon_g$ of single runs (thin), and the equations, "
     r"which a symmetric start keeps on the plateau. (b) to (d) Against the time since the escape of each run, "
     r"$|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$: $\epsilon_g$; overlaps of student units with their own and with the other "
     r"unit of the teacher; overlaps of the student units; specialisation, the mean cosine of student and teacher "

@@ -22,6 +22,7 @@ from statmech.results.dataset import scenario_of
 from theory import plateau, solve
 
 AXES = ("inputs",)  # of the sweep, that this figure shows
+VALUES = {"network": ("erf",)}
 PLATEAU: dict[str, Any] = GUIDE | {"color": "0.3"}
 PLACES = 24  # of the line of escape times
 CAPTION = (

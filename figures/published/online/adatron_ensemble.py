@@ -3,10 +3,8 @@
 The gain is the largest: AdaTron students stay different longest.
 """
 
-from functools import partial
-
-from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rule
+from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rules
 
 AXES = ("rule", "K")  # of the sweep, that this figure shows
 CAPTION = RULE_CAPTION
-draw = partial(draw_rule, rule="adatron")
+draw = draw_rules

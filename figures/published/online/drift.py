@@ -18,6 +18,7 @@ from figures.legends import line_with_points
 from figures.panels import finish, guide, logarithmic, page, scenario_with
 from figures.published import parallel_axes
 from figures.style import AID, SMALL, label_of, look_of, points
+from statmech.errors import ConfigError
 from theory import stationary
 
 ALONG = ("rule", "drift", "decay")
@@ -43,7 +44,7 @@ LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a line per rule, and points where the sweep has the rule's decay."""
+    """Draw a line and points per rule."""
     parallel_axes.check("drift", theory, ALONG)
     figure, ax = page(4.0)
     drifts = np.geomspace(LEAST, max(1.0, float(np.max(theory.drift))), PLACES)
@@ -94,7 +95,8 @@ def _states(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
 
 
 def _matching(runs: xr.DataArray, rule: str) -> xr.DataArray:
-    """Select the runs of a rule with the decay that suits it, to the digits that a config has."""
-    names, drift, decay = (runs[name].values for name in ALONG)
-    suits = np.isclose(decay, _decay_of(rule)[1](drift), rtol=1e-3, atol=1e-12)
-    return runs.isel({AXES[0]: (names == rule) & suits})
+    """Select the runs of a rule. Raises `ConfigError` unless its decay suits it, to the digits that a config has."""
+    own = runs.isel({AXES[0]: runs.rule.values == rule})
+    if not np.allclose(own.decay, _decay_of(rule)[1](own.drift), rtol=1e-3, atol=1e-12):
+        raise ConfigError(f"the figure drift needs the rule {rule} with the weight decay that suits it")
+    return own

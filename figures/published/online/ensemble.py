@@ -5,18 +5,17 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import dense, finish, page
+from figures.grid_of_panels import panels_of
+from figures.panels import dense, finish
 from figures.published.online import ensemble_panels as own
-from figures.style import COLOURS, label_of
+from figures.style import PAGE, label_of, look_of
 
 AXES = ("rule", "K")  # of the sweep, that this figure shows
 CAPTION = (
-    r"(a) to (c) Generalization error of $K$ students over that of one, for each rule at the last recorded time: "
+    r"Generalization error of $K$ students over that of one, a panel for each rule, at the last recorded time: "
     r"majority vote and weight mean; theory has a step at each $K$. A vote of $2n$ students is as good as one of "
-    r"$2n-1$. "
-    r"Dotted: infinitely many students. Where they would overlap, points are moved sideways. "
-    r"(d) Order parameters during learning: the lower $q$ at a given $R$, the more an ensemble gains; "
-    r"dotted: $q=R^2$."
+    r"$2n-1$. Dotted: infinitely many students. Last panel: order parameters during learning; the lower $q$ at a "
+    r"given $R$, the more an ensemble gains; dotted: $q=R^2$."
 )
 
 
@@ -24,22 +23,17 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per rule of the sweep, and R against q for all."""
     rules = [str(rule) for rule in theory.rule.values]
     parts = own.Parts(simulation, theory, dense(theory, "K"))
-    figure, grid = page(5.6, 2, (len(rules) + 2) // 2)
-    axes = grid.ravel()
-    panels = list(zip(axes, rules, strict=False))
-    for index, (ax, rule) in enumerate(panels):
-        own.effect_panel(ax, parts.of(rule), COLOURS[index])
+    figure, (*axes, last) = panels_of(len(rules) + 1, (len(rules) + 2) // 2, 2.35, PAGE, own.HEAD)
+    colours = [str(look_of(index)["color"]) for index in range(len(rules))]
+    for ax, rule, colour in zip(axes, rules, colours, strict=True):
+        own.effect_panel(ax, parts.of(rule), colour)
         own.students_axis(ax, theory.K.values)
         own.label_limit(ax, theory.sel(rule=rule))
         ax.set_title(f"{label_of(rule)}, $t={simulation.t.values[-1]:g}$")
-    bottom, top = min(ax.get_ylim()[0] for ax, _ in panels), max(ax.get_ylim()[1] for ax, _ in panels)
-    for index, (ax, rule) in enumerate(panels):  # one scale, so that the rules can be compared by eye
-        ax.set_ylim(bottom, top)
-        own.enlarged(ax, parts.of(rule), COLOURS[index])
-    last, along_t = axes[len(rules)], dense(theory, "t")
-    own.variety_panel(last, simulation.isel(K=-1), along_t.isel(K=-1))
+    own.share_y_limits(axes)
+    for ax, rule, colour in zip(axes, rules, colours, strict=True):
+        own.enlarged(ax, parts.of(rule), colour)
+    own.variety_panel(last, simulation.isel(K=-1), dense(theory, "t").isel(K=-1))
     last.set_title("variety among the students")
     last.legend(loc="upper left")
-    for ax in axes[len(rules) + 1 :]:
-        ax.set_axis_off()
     return finish(figure, simulation, own.keys(), columns=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,20 +11,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
+from figures.grid_of_panels import panels_of
 from figures.legends import entry, points_with_bars
-from figures.panels import GUIDE, dense, finish, guide, page
-from figures.style import COLOURS, COLUMN, MARKERS, SMALL, label_of, look_of, points, spread
+from figures.panels import GUIDE, dense, finish, guide
+from figures.style import COLOURS, COLUMN, MARKERS, PAGE, SMALL, label_of, look_of, medium, nested_size, points, spread
 from theory import ensemble_error
 
-OUTPUTS: dict[str, tuple[str, Any, float]] = {  # label, dashes, and the shift of points that would overlap
-    "eps_g_majority_vote": ("majority vote", "-", -0.1),
-    "eps_g_weight_mean": ("weight mean", "--", 0.1),
+OUTPUTS: dict[str, tuple[str, Any]] = {  # label and dashes
+    "eps_g_majority_vote": ("majority vote", "-"),
+    "eps_g_weight_mean": ("weight mean", "--"),
 }
 RULE_CAPTION = (
     r"Generalization error of the majority vote of $K$ students and of the mean of their weights, over the theoretical "
     r"error of one student, at the last recorded time. A vote of $2n$ students is as good as one of $2n-1$. Dotted: "
-    r"infinitely many students. Where they would overlap, points are moved sideways."
+    r"infinitely many students."
 )
+MOST_COLUMNS = 3  # panels of rules
+HEAD = 0.9  # inches, of title and legend
 STEPS, DISCRETE = "steps-mid", 15  # students up to which theory has a step at each K
 SMALL_GAIN = 0.1  # less than this is enlarged in an inset
 
@@ -47,11 +51,11 @@ def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
     """
     simulation, theory, lines = (part.isel(t=-1).sortby("K") for part in parts)
     one = theory.eps_g.isel(K=-1, student=0).item()
-    for index, (name, (label, dashes, aside)) in enumerate(OUTPUTS.items()):
-        own = colour or COLOURS[index]
+    for index, (name, (label, dashes)) in enumerate(OUTPUTS.items()):
+        own, size = colour or COLOURS[index], nested_size(index, len(OUTPUTS))
         look = {"color": own, "linestyle": dashes, "drawstyle": STEPS if lines.sizes["K"] <= DISCRETE else "default"}
         ax.plot(lines.K, lines[name] / one, **look, label=f"{label}, theory")
-        points(ax, simulation.K + aside, simulation[name] / one, index, color=own, label=f"{label}, simulation")
+        points(ax, simulation.K, simulation[name] / one, index, color=own, label=f"{label}, simulation", **size)
     if int(theory.K.max()) > 1:  # one student has no q
         guide(ax, y=_limit(theory, one), linewidth=1)
 
@@ -60,10 +64,10 @@ def keys() -> list[Any]:
     """Return handles of a legend of the outputs, without the colours of rules."""
     return [
         handle
-        for index, (label, dashes, _) in enumerate(OUTPUTS.values())
+        for index, (label, dashes) in enumerate(OUTPUTS.values())
         for handle in (
             entry(f"{label}, theory", linestyle=dashes),
-            points_with_bars(marker=MARKERS[index], label=f"{label}, simulation"),
+            points_with_bars(f"{label}, simulation", marker=MARKERS[index], **nested_size(index, len(OUTPUTS))),
         )
     ]
 
@@ -126,16 +130,26 @@ def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
     ax.margins(0.05)
 
 
-def draw_rule(simulation: xr.Dataset, theory: xr.Dataset, rule: str) -> Figure:
-    """Draw one panel for one rule (the sweep's first, if it does not have this one), one column wide."""
-    rule = rule if rule in theory.rule.values else str(theory.rule.values[0])
-    parts = Parts(simulation, theory, dense(theory, "K")).of(rule)
-    figure, ax = page(2.9, width=COLUMN)
-    effect_panel(ax, parts)
-    students_axis(ax, theory.K.values)
-    label_limit(ax, parts.theory)
-    handles, _ = ax.get_legend_handles_labels()
-    return finish(figure, simulation, handles, f"{label_of(rule)}, $t$ = {simulation.t.values[-1]:g}", columns=2)
+def share_y_limits(axes: Sequence[Axes]) -> None:
+    """Give panels one scale, so that rules can be compared by eye."""
+    limits = np.array([ax.get_ylim() for ax in axes])
+    for ax in axes:
+        ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+
+
+def draw_rules(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw a panel per rule of the sweep: a single one is one column wide."""
+    parts, rules = Parts(simulation, theory, dense(theory, "K")), [str(rule) for rule in theory.rule.values]
+    narrow = len(rules) == 1 or medium().column
+    figure, axes = panels_of(len(rules), *((1, 2.0, COLUMN) if narrow else (MOST_COLUMNS, 2.0, PAGE)), HEAD)
+    for ax, rule in zip(axes, rules, strict=True):
+        effect_panel(ax, parts.of(rule))
+        students_axis(ax, theory.K.values)
+        label_limit(ax, theory.sel(rule=rule))
+        ax.set_title(label_of(rule))
+    share_y_limits(axes)
+    handles, _ = axes[0].get_legend_handles_labels()
+    return finish(figure, simulation, handles, f"$t$ = {simulation.t.values[-1]:g}", columns=2 if narrow else 4)
 
 
 def _ticks(K: np.ndarray) -> list[int]:

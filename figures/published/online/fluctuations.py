@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from figures.legends import entry, points_with_bars
 from figures.panels import finish, guide, logarithmic, page, scenario_with
-from figures.style import THEORY, label_of, look_of, mean_points
+from figures.style import THEORY, label_of, look_of, mean_points, nested_size
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import density
 from statmech.results.corrections import predicted
@@ -25,13 +25,12 @@ AXES = ("rule", "N")  # of the sweep, that this figure shows
 PLACES, BEYOND, LATE = 120, 20, 1e5  # of the lines: how many times later than the runs they end, and their limit
 WIDTH, FARTHEST = 0.6, 4.2  # of the bins of z, and where they end
 NOISE = 0.1  # standard error of the bias times N, from which on a point is left out
-ASIDE = 0.04  # by how much points are moved sideways in the logarithm of t, so that they do not overlap
 CAPTION = (
     r"Runs at finite $N$ and theory to order $1/N$. Above: bias of $\epsilon_g$ over its value at $N=\infty$, times "
     r"$N$, where its standard error is below 0.1. Middle: its variance over $\epsilon_g^2$, times $N$. Theory has one "
     r"line for all $N$; dotted: its limit $t\to\infty$, taken at $t=10^5$. Below: the distribution, at the last "
     r"recorded time, of the deviation of a run from the predicted mean over the predicted standard deviation; line: "
-    r"the normal density. Points of different $N$ are moved sideways."
+    r"the normal density. Markers of smaller $N$ are larger, as they overlap."
 )
 POINTS = "Points: simulation; bars: standard errors."
 LINES = "Lines: theory to order $1/N$."
@@ -81,10 +80,10 @@ def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, co
     N, seeds, spread = int(runs.N), runs.sizes["seed"], runs - runs.mean("seed")
     variance = (spread**2).sum("seed") / max(seeds - 1, 1)
     of_variance = np.sqrt(((spread**4).mean("seed") - variance**2).clip(0) / seeds)
-    t = runs.t * np.exp(ASIDE * (2 * index - count + 1))
+    t, look = runs.t, look_of(index) | nested_size(index, count)
     bias, error = N * (runs.mean("seed") - limit) / limit, N * np.sqrt(variance / seeds) / limit
-    mean_points(column[0], t, bias.where(error < NOISE), error, index)
-    mean_points(column[1], t, N * variance / limit**2, N * of_variance / limit**2, index)
+    mean_points(column[0], t, bias.where(error < NOISE), error, look)
+    mean_points(column[1], t, N * variance / limit**2, N * of_variance / limit**2, look)
 
 
 def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:

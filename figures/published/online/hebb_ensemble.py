@@ -3,10 +3,8 @@
 The gain is small: all students move alike, and q increases faster than R.
 """
 
-from functools import partial
-
-from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rule
+from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rules
 
 AXES = ("rule", "K")  # of the sweep, that this figure shows
 CAPTION = RULE_CAPTION
-draw = partial(draw_rule, rule="hebb")
+draw = draw_rules

@@ -39,6 +39,7 @@ AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
 PLACES, REACH, STEP = 61, 12.0, 1e-3  # of the lines; of the integral
 CROSSING = 0.25
 RULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # and how each anneals
+VALUES = {"rule": tuple(RULES)}
 CAPTION = (
     r"Generalization error of one student against the fraction $p_f$ of flipped labels. (a) The optimal rule, which "
     r"assumes this fraction ($\hat p_f=p_f$), times $t$. (b) Hebb's rule and the perceptron, times $\sqrt{t}$. The "

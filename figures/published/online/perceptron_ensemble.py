@@ -3,10 +3,8 @@
 The gain lies between the other two; the weight mean gains more than the vote.
 """
 
-from functools import partial
-
-from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rule
+from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rules
 
 AXES = ("rule", "K")  # of the sweep, that this figure shows
 CAPTION = RULE_CAPTION
-draw = partial(draw_rule, rule="perceptron")
+draw = draw_rules

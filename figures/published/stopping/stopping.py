@@ -89,4 +89,5 @@ def _without_drift(error_rate: np.ndarray | float, mean: np.ndarray | float) -> 
 
 
 def _nearest(theory: xr.Dataset, name: str, value: float) -> float:
-    return float(theory[name].sel({name: value}, method="nearest"))
+    values = theory[name].values
+    return float(values[np.abs(values - value).argmin()])

@@ -22,6 +22,7 @@ from figures.style import DASHES, look_of, mean_points, points
 from theory import capacity, separable_fraction
 
 AXES = ("N", "alpha")  # of the sweep, that this figure shows
+VALUES = {"learner": ("max_stability",)}
 CAPTION = (
     r"Random labels of $P=\alpha N$ examples. (a) The largest stability of a perceptron that stores them: median over "
     r"data sets, as long as half of them can be stored, and Gardner's capacity $\alpha_c(\kappa)$, above which, for "

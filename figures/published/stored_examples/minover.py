@@ -15,11 +15,12 @@ from figures.published.stored_examples.stored_runs import HOLLOW, at_end, record
 from figures.style import THEORY
 
 AXES = ("N", "alpha")  # of the sweep, that this figure shows
+VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples: (a) generalization error, (b) smallest stability and (c) generalization "
     r"error over that of maximum stability for $N\to\infty$, as functions of $\alpha$ for several numbers of updates "
     r"or of epochs of $P$ updates. Lines: replica theory of maximum stability, to which MinOver tends. At one "
-    r"$\alpha$ the points are of the same data sets; where error bars would overlap they are moved sideways."
+    r"$\alpha$ the points are of the same data sets; in (c) the markers of shorter runs are larger."
 )
 
 
@@ -37,7 +38,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         for key in keys:
             key.set_label(str(key.get_label()).removeprefix(f"$N$ = {simulation.N.item()}, "))
     panel(axes[1], results, "alpha", "kappa", colour, log=axis, filled=True)
-    panel(axes[2], results, "alpha", "ratio", colour, label=r"$\epsilon_g$ / theory", log=axis, filled=True, aside=True)
+    panel(
+        axes[2], results, "alpha", "ratio", colour, label=r"$\epsilon_g$ / theory", log=axis, filled=True, nested=True
+    )
     guide(axes[2], y=1, color=THEORY, linestyle="-", linewidth=1.2)
     letters(*axes)
     return finish(figure, results, keys, note=HOLLOW)

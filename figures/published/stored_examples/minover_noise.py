@@ -19,6 +19,7 @@ from figures.published.stored_examples.stored_runs import HOLLOW, at_end, record
 from theory import noisy_capacity
 
 AXES = ("flip", "alpha")  # of the sweep, that this figure shows
+VALUES = {"learner": ("minover",)}
 END: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
 CAPTION = (
     r"Generalization error of MinOver on $P=\alpha N$ stored examples, whose labels are flipped with probability "

@@ -21,11 +21,12 @@ from statmech.learners import STOPPED_BY
 from statmech.results.results import results_of
 
 AXES = ("stop", "alpha")  # of the sweep, that this figure shows
+VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"Stop rules of MinOver on $P=\alpha N$ stored examples: (a) fractions of runs that field-patience, the code of "
     r"the assignment's appendix, stops at update $P+1$, later, and never; (b) updates made, in epochs of $P$ updates, "
     r"when a run ends; (c) generalization error over that of maximum stability for $N\to\infty$. At one $\alpha$ the "
-    r"points are of the same data sets, moved sideways where error bars would overlap."
+    r"points are of the same data sets; in (c) markers have different sizes, as they overlap."
 )
 GREYS = {"field-patience stops at $P+1$": "0.35", "later": "0.65", "never": "0.9"}
 
@@ -40,7 +41,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     else:
         axes[0].set_axis_off()
     keys = panel(axes[1], results, "alpha", "epochs_made", "stop", label="updates made / $P$", log="y")
-    panel(axes[2], results, "alpha", "ratio", "stop", label=r"$\epsilon_g$ / theory", aside=True)
+    panel(axes[2], results, "alpha", "ratio", "stop", label=r"$\epsilon_g$ / theory", nested=True)
     guide(axes[2], y=1, color="0.3", linestyle="-", linewidth=1.2)
     letters(*axes)
     return finish(figure, results, keys + axes[0].get_legend_handles_labels()[0], columns=2)

@@ -17,6 +17,7 @@ from figures.published.stored_examples.stored_runs import recorded_dimension
 from figures.style import COLUMN, SMALL, few, look_of, mean_points, spread
 
 AXES = ("alpha",)  # of the sweep, that this figure shows
+VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples against the number of updates: (a) generalization error, (b) certified "
     r"relative distance of the stability from the largest one, where it is below 1. Dashed: theory of maximum "

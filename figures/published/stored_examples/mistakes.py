@@ -20,6 +20,7 @@ from theory import mistake_bound
 from theory.stored_examples.learning_curves import curve_of
 
 AXES = ("learner", "alpha")  # of the sweep, that this figure shows
+VALUES = {"learner": ("perceptron", "max_stability")}
 PLACES = 300  # of the line
 CAPTION = (
     r"Mistakes of Rosenblatt's perceptron on $P=\alpha N$ stored examples until it classifies all of them correctly, "

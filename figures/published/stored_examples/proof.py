@@ -25,6 +25,7 @@ from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 
 AXES = ("learner",)  # of the sweep, that this figure shows
+VALUES = {"learner": ("perceptron", "max_stability")}
 PROJECTION, LENGTH = COLOURS[:2]
 CAPTION = (
     r"Updates $k$ of the perceptron on separable data, without bias. (a) One data set: activation $a$ of the example "

@@ -13,7 +13,7 @@ CAPTION = (
     r"Learning curves from $P=\alpha N$ stored examples: (a) generalization error of each learner; lines, in the "
     r"colours of the points: theory for $N\to\infty$ (none is known for the perceptron; AdaTron tends to maximum "
     r"stability); (b) relative deviation from theory. All learners use the same data sets, so that their deviations "
-    r"are correlated; points of (b) are moved sideways where error bars would overlap."
+    r"are correlated; in (b) markers have different sizes, as they overlap."
 )
 
 
@@ -24,7 +24,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure, (error, deviation) = page(3.4, 1, 2)
     keys = panel(error, results, "alpha", "eps_g", "learner", log="xy", filled=True)
     relative = r"$\epsilon_g$ / theory $-\,1$"
-    panel(deviation, results, "alpha", "deviation", "learner", label=relative, log="x", filled=True, aside=True)
+    panel(deviation, results, "alpha", "deviation", "learner", label=relative, log="x", filled=True, nested=True)
     guide(deviation, y=0, color="0.3", linestyle="-")
     deviation.yaxis.set_major_formatter("{x:.0%}")
     letters(error, deviation)

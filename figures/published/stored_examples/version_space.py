@@ -33,6 +33,7 @@ from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 
 AXES = ("learner", "alpha")  # of the sweep, that this figure shows
+VALUES = {"learner": ("minover", "max_stability")}
 CAPTION = (
     r"Version space (shaded) of $P$ examples of a teacher in $N=3$ dimensions, on the sphere of the directions of "
     r"students, seen from the point of largest stability at the largest $P$. (a)-(c) Each example cuts the sphere "
