@@ -114,10 +114,11 @@ def _stores(folder: Path, inside: str = "") -> list[Path]:
     return [store for name in STORES for store in folder.glob(f"{inside}{name}")]
 
 
-def _without_results(folder: Path) -> str:
-    inside = sorted({str(store.parent) for store in _stores(folder, "*/")})
+def _without_results(path: Path) -> str:
+    inside = sorted({str(store.parent) for store in _stores(path, "*/")})
     found = f". Folders with results in it: {', '.join(inside)}" if inside else ""
-    return f"a folder without results: no {STORE}{found}"
+    results = "with theory.zarr alone" if (path / "theory.zarr").is_dir() else "without results"
+    return f"a folder {results}: no {STORE}{found}"
 
 
 def _missing(path: Path) -> str:

@@ -14,6 +14,7 @@ Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) a
 
 CLOSE, CLOSE_SHORT, SHORT = 0.68, 0.6, 3  # difflib's ratio of a likely name; of names of up to 3 letters: "Kk" for "K"
 
+MAX_LISTED_NAMES = 12  # after a likely one
 LONGEST = 60  # characters of a given text in a message
 LONGEST_LINE = 200  # of a name, or of another library's message, within a message
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories of invisible and control characters
@@ -114,7 +115,7 @@ SYNONYMS: dict[str, dict[str, str]] = {
 
 
 def not_known(given: object, noun: str, known: Iterable[str]) -> str:
-    """The sentence for an unknown name, with the known name that was likely meant.
+    """The sentence for an unknown name, with the known name that was likely meant, and all names if they are few.
 
     >>> print(not_known("adtron", "a learning rule", ["hebb", "adatron"]))
     "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
@@ -130,7 +131,13 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     )  # half of a name
     likely = f' Did you mean "{folded[close[0]]}"{meant.get(close[0], "")}?' if close else ""
     name = _in_line(str(given).encode(errors="backslashreplace").decode())
-    return f'"{name}" is not {noun}.{likely} Known: {", ".join(names)}.'
+    listed = "" if likely and len(names) > MAX_LISTED_NAMES else f" Known: {', '.join(names)}."
+    return f'"{name}" is not {noun}.{likely}{listed}'
+
+
+def spellings(name: str) -> list[str]:
+    """Return a name and those that other programs and books have for the same."""
+    return [name, *SYNONYMS.get(name.casefold(), {})]
 
 
 def quoted(given: object) -> str:

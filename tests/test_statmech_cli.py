@@ -597,3 +597,46 @@ def test_a_study_of_missing_data_writes_nothing(in_scratch, data_folder, capsys,
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(in_scratch.iterdir())
+
+
+@pytest.mark.slow
+def test_an_incomplete_folder_names_what_it_lacks_and_the_command_that_computes_it(in_scratch, capsys, monkeypatch):
+    small = ["rule=hebb", "N=20", "t=1", "seeds=2", "K=1"]
+    for name in ("simulate", "theory"):
+        assert exit_code(name, "variety", *small, "--out", name) == 0
+    capsys.readouterr()
+    assert exit_code("export", "simulate", "--to", "out.csv") == 2
+    assert capsys.readouterr().err == "simulate: no theory. `statmech theory simulate` computes it\n"
+    given = f"variety {' '.join(small)} --out"
+    assert exit_code("compare", *given.split(), "theory") == 2
+    assert capsys.readouterr().err == f"theory: no simulation. `statmech simulate {given} theory` computes it\n"
+    assert exit_code("compare", *given.split(), "none") == 2
+    missing = f"none: no simulation and no theory. `statmech run {given} none` computes them\n"
+    assert capsys.readouterr().err == missing
+    assert exit_code("compare", "theory") == 2
+    assert "theory: a folder with theory.zarr alone: no simulation.zarr" in capsys.readouterr().err
+    monkeypatch.chdir(in_scratch / "simulate")
+    assert exit_code("export", ".", "--to", "out.csv") == 2
+    assert capsys.readouterr().err == ".: no theory. `statmech theory .` computes it\n"
+
+
+@pytest.mark.slow
+def test_theory_that_stays_on_a_plateau_is_said_once(in_scratch, capsys):
+    (in_scratch / "flat.yaml").write_text(
+        "network: erf\nM: 2\nK: 2\nN: 20\nt: [0.1]\nseeds: 2\nstart: {R: 0, Q: 0.25}\n"
+    )
+    assert exit_code("simulate", "flat.yaml", "--out", "alone") == 0
+    assert "stay on the plateau" in capsys.readouterr().err
+    assert exit_code("run", "flat.yaml") == 0
+    out = capsys.readouterr()
+    assert (out.out + out.err).count("stay on the plateau") == 1
+
+
+def test_a_table_shows_the_names_that_a_figure_takes(in_scratch, capsys):
+    (in_scratch / "mine.yaml").write_text("rule: hebb\nK: 3\nN: 20\nt: [0.5, 1]\nseeds: 3\n")
+    assert exit_code("run", "mine.yaml") == 0
+    lines = capsys.readouterr().out.splitlines()
+    heads = [re.split("[┃│]", line)[1:-1] for line in lines if "┃" in line]
+    names = ["".join("".join(words).split()) for words in zip(*heads, strict=True)]
+    assert "eps_g_majority_vote" in names
+    assert exit_code("figure", "results/mine", "--formats", "png", "--y", ",".join(names)) == 0

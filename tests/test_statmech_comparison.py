@@ -100,7 +100,14 @@ def test_as_many_seeds_as_the_note_asks_for_judge():
     [table] = compare(simulation, solution)
     assert not any(cell.marked for row in table.rows for cell in row)
     assert re.fullmatch(r"agrees: largest \|z\| \d\.\d of 50 values, bound \d\.\d", table.verdict)
-    assert [column.heading for column in table.columns] == ["eta", "R", "length", "eps_g", "eps_g vote", "eps_g mean"]
+    assert [column.heading for column in table.columns] == [
+        "eta",
+        "R",
+        "length",
+        "eps_g",
+        "eps_g_majority_vote",
+        "eps_g_weight_mean",
+    ]
     solution["R"] *= 1.5
     [table] = compare(simulation, solution)
     assert [cell.marked for row in table.rows for cell in row][:2] == [False, True]

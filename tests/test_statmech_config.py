@@ -464,3 +464,34 @@ def test_another_learner_leaves_behind_the_parameters_of_those_in_the_file():
     assert "omega" in load("stored_curves", ["learner=gibbs,adatron"]).parameters
     with pytest.raises(ConfigError, match='"gibbs" has no omega'):
         load("stored_curves", ["learner=gibbs", "omega=1.2"])
+
+
+@pytest.mark.parametrize(
+    ("given", "belongs"),
+    [
+        ("lambda=0.1", "lam belongs to configs with `loss`, `descent`, `clusters`, `population`."),
+        ("momentum=0.5", "it belongs to configs with `descent`."),
+        ("heads=shared", "it belongs to configs with `network` and `tasks`."),
+    ],
+)
+def test_a_key_of_another_kind_of_config_is_answered_with_the_kinds_that_have_it(given, belongs):
+    with pytest.raises(ConfigError) as refused:
+        load("ensemble", [given])
+    assert f"is not a key of this config: {belongs}" in str(refused.value)
+    assert "Known:" not in str(refused.value)
+
+
+def test_after_a_likely_name_a_long_list_of_names_is_left_out():
+    with pytest.raises(ConfigError, match=r'Did you mean "ensemble"\?$'):
+        load("ensembel")
+    with pytest.raises(ConfigError, match=r"Known: activations, .*, votes"):
+        load("nonsuch")
+
+
+def test_a_value_of_a_key_is_not_mistaken_for_a_former_name(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("loss: logistic\nalpha: 2\ndelta: 2\n")
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    assert '"delta" is not a key of' in str(refused.value)
+    assert "is called" not in str(refused.value)

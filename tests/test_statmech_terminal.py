@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import time
 
 import pytest
 from rich.console import Console
@@ -14,6 +16,7 @@ from statmech.config import load, shipped
 from statmech.errors import escaped
 from statmech.results import tables
 from statmech.results.tables import Column, Table, TableCell, parts
+from statmech.runtime.progress import Bar, Terminal, _rich
 
 TITLE = "\x1b]0;owned\x07"
 SHOWN = r"\u001b]0;owned\u0007"
@@ -116,7 +119,7 @@ def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypa
         output._print_table(Table("deviations", columns, tuple(tuple(map(TableCell, row)) for row in numbers)))
         text = shown.file.getvalue()
         assert all(number in text for row in numbers for number in row)
-        assert all(word in text for column in columns for word in column.heading.split())
+        assert all(word in text for column in columns for word in re.split("(?<=_)(?=[a-z]{4})| ", column.heading))
         assert max(map(len, text.splitlines())) <= width
 
 
@@ -132,3 +135,25 @@ def test_a_table_wider_than_the_terminal_is_split_where_it_has_to_be_and_keeps_i
         output._print_table(table)
         assert shown.file.getvalue().count("adatron_textbook") == 2
         assert "-188448.5" in shown.file.getvalue()
+
+
+def test_a_bar_shows_a_steady_pace_in_plain_numbers(monkeypatch):
+    clock = iter([0.0, 10.0, 15.0, 15.0, 20.0, 40.0])
+    monkeypatch.setattr("statmech.runtime.progress.time.monotonic", lambda: next(clock))
+    bar = Bar("simulation")
+    bar.progress(1000, 160_000)  # those of an earlier run
+    assert bar.pace == ""
+    bar.progress(21_000, 160_000)
+    assert bar.pace == "2,000/s 0:01:04"  # 139,000 runs are left, and 5 of 69.5 seconds have passed since the report
+    bar.running("chunk 2")  # a new chunk does not reset it
+    assert bar.pace == "2,000/s 0:01:04"
+    assert bar.pace == "2,000/s 0:01:00"
+
+
+def test_a_terminal_shows_the_pace_beside_the_bar():
+    progress, shown = _rich(), Console(file=io.StringIO(), width=100)
+    bar = Terminal("simulation", progress)
+    bar._first = (time.monotonic() - 10, 0)
+    bar.progress(19_100, 191_000)
+    shown.print(progress.get_renderable())
+    assert re.search(r"simulation .* 19100/191000 1,9\d\d/s 0:01:\d\d", shown.file.getvalue())

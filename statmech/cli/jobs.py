@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """The scenario of a config, the figure to draw of it, the folder of its results, and the command that runs it."""
+    """The scenario of a config, its figure, the folder of its results, and the commands that compute it."""
 
     name: str
     scenario: AbstractScenario
     figure: str | Composition
     folder: Path
     command: str = ""  # of results that are only drawn again, none
+    source: str = ""  # the config, overrides and folder, as further commands take them
 
     @property
     def simulation(self) -> Path:
@@ -47,8 +48,10 @@ def job_of(source: Source, *, data: bool = False) -> Job:
     scenario = configs.load(source.config, source.changes, data=data, check=_figure_problems)
     figure = figures.named(scenario.figure, configs.shipped_name(source.config), scenario.CHOICE)
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
-    command = "" if path.is_dir() else shlex.join(["statmech", "run", str(source.config), *source.changes])
-    return Job(path.stem, scenario, figure, folder, command)
+    given = shlex.join([str(source.config), *source.changes])
+    command = "" if path.is_dir() else f"statmech run {given}"
+    out = f" --out {shlex.quote(str(source.out))}" if source.out else ""
+    return Job(path.absolute().stem, scenario, figure, folder, command, given + out)
 
 
 def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:

@@ -36,12 +36,15 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
 
     from simulate.run import remarks
     from statmech.cli.events import message
+    from statmech.cli.options import Run
     from statmech.runtime.progress import shown
 
     # of several writes that fail together Zarr raises one, which is reported; asyncio would print those of the others
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    verdict = job.scenario.not_judged if isinstance(options, Run) and not options.as_json else ""  # printed at the end
     for remark in remarks(job.scenario):
-        print(remark, file=sys.stderr)
+        if remark != verdict:
+            print(remark, file=sys.stderr)
     events: list[dict[str, Any]] = []
     with shown("simulation") as bar:
 
@@ -131,12 +134,24 @@ def stored_results(job: Job) -> Results:
     theory = load_theory(job.theory, job.scenario)
     results = _results(job, simulation, theory)
     if not results.complete:
-        raise ConfigError(f"{job.folder}: no simulation and theory. `statmech run {job.name}` computes them")
+        raise ConfigError(f"{job.folder}: {_missing(job, results)}")
     counts = read(job.simulation)
     if counts["missing"] or counts["failed"]:
         runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
         print(f"{job.simulation}: {runs}; they are left out", file=sys.stderr)
     return replace(results, status=counts)
+
+
+def _missing(job: Job, results: Results) -> str:
+    """Return which results a folder lacks, and the command that computes them."""
+    if results.simulation is None:
+        both = results.theory is None and not job.scenario.on_data
+        lacking, command = ("simulation and no theory", "run") if both else ("simulation", "simulate")
+    elif job.scenario.unsolved:
+        return f"a simulation alone: {job.scenario.unsolved}"
+    else:
+        lacking, command = "theory", "theory"
+    return f"no {lacking}. `statmech {command} {job.source}` computes {'them' if 'and' in lacking else 'it'}"
 
 
 def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> Results:

@@ -11,6 +11,7 @@ from statmech.results.checksums import check_ordinary
 from statmech.results.locks import owner
 from statmech.results.log import TIME, Event, logs, runs, unfinished
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
+from statmech.runtime.progress import format_rate
 
 MOST_SHOWN = 20  # running chunks
 
@@ -58,7 +59,7 @@ def lines(status: dict[str, Any]) -> list[str]:
         text.append(f"running  chunks {', '.join(map(str, status['running'][:MOST_SHOWN]))}")
     if status["rate"]:
         left = status["seconds_left"]
-        text.append(f"speed    {status['rate']:.3g} runs per second" + (f", {left:.0f} seconds left" if left else ""))
+        text.append(f"speed    {format_rate(status['rate'])} runs" + (f", {left:.0f} seconds left" if left else ""))
     text += [f"failed   cell {event['cell']}, seeds {event['seeds']}: {event['error']}" for event in status["failures"]]
     return text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from html import escape
@@ -24,7 +25,6 @@ NOT_ALL = "Theory describes runs that have converged: values are compared only w
 NONE_CONVERGED = "not judged: in no parameter combination have all runs converged"
 NOTHING = "nothing to judge: all runs agree with theory to rounding, or theory has no value"
 CONVERGED = "converged"
-HEADINGS = {"eps_g_majority_vote": "eps_g vote", "eps_g_weight_mean": "eps_g mean"}
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,16 @@ def plain_text(table: Table) -> str:
 def parts(table: Table, width: int) -> list[Table]:
     """A table in parts that fit into a width, framed, with no number cut; each part has the columns of keys.
 
-    >>> columns = Column("rule", number=False, key=True), Column("R"), Column("eps_g vote")
+    >>> columns = Column("rule", number=False, key=True), Column("R"), Column("eps_g_vote")
     >>> table = Table("deviations", columns, ((TableCell("hebb"), TableCell("+1.2"), TableCell("-188448.5")),))
     >>> [[column.heading for column in part.columns] for width in (80, 20) for part in parts(table, width)]
-    [['rule', 'R', 'eps_g vote'], ['rule', 'R'], ['rule', 'eps_g\\nvote']]
+    [['rule', 'R', 'eps_g_vote'], ['rule', 'R'], ['rule', 'eps_g_\\nvote']]
     """
     if not table.rows or framed(table) <= width:
         return [table]
-    table = replace(table, columns=tuple(replace(it, heading=it.heading.replace(" ", "\n")) for it in table.columns))
+    headings = [re.sub("_(?=[a-z]{4})", "_\n", column.heading).replace(" ", "\n") for column in table.columns]
+    columns = (replace(column, heading=heading) for column, heading in zip(table.columns, headings, strict=True))
+    table = replace(table, columns=tuple(columns))
     keys = [number for number, column in enumerate(table.columns) if column.key]
     every: list[list[int]] = [keys]
     for number in range(len(table.columns)):
@@ -311,7 +313,7 @@ def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> t
     last = () if converged is None else (Column(CONVERGED),)
     return (
         *(Column(name, False, key=True) for name in cell),
-        *(Column(HEADINGS.get(name, name)) for name in variables),
+        *(Column(name) for name in variables),
         *last,
     )
 

@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from html import escape
 from typing import Any
 
@@ -17,11 +18,28 @@ class Bar:
 
     def __init__(self, title: str):
         self.title, self.part, self.done, self.total = title, "", 0, 0
+        self._first: tuple[float, int] | None = None  # time and number done at the first report, and at the last
+        self._last = (0.0, 0)
 
     def progress(self, done: int, total: int) -> None:
         """Show how much is done."""
-        self.done, self.total = done, total
+        self.done, self.total, self._last = done, total, (time.monotonic(), done)
+        self._first = self._first or self._last
         self.show()
+
+    @property
+    def rate(self) -> float:
+        """The mean number per second between the first report and the last; 0 if it is not known."""
+        first, last = self._first or self._last, self._last
+        return (last[1] - first[1]) / (last[0] - first[0]) if last[0] > first[0] else 0.0
+
+    @property
+    def pace(self) -> str:
+        """The rate and the time left, empty until they are known."""
+        if not self.rate:
+            return ""
+        left = max(0.0, (self.total - self.done) / self.rate - (time.monotonic() - self._last[0]))
+        return f"{format_rate(self.rate)} {timedelta(seconds=round(left))}"
 
     def running(self, part: str) -> None:
         """Show which part is running."""
@@ -37,12 +55,25 @@ class Bar:
         return f"{self.title}, {self.part}" if self.part else self.title
 
 
+def format_rate(rate: float) -> str:
+    """Return a rate in plain numbers, per second or, if it is slow, per minute or hour.
+
+    >>> format_rate(1912.3), format_rate(0.51), format_rate(0.03), format_rate(1e-4)
+    ('1,912/s', '0.51/s', '1.8/min', '0.36/h')
+    """
+    for unit, seconds in (("s", 1), ("min", 60), ("h", 3600)):
+        if rate * seconds >= 0.1 or unit == "h":
+            break
+    number = rate * seconds
+    return f"{number:,.0f}/{unit}" if number >= 10 else f"{float(f'{number:.2g}'):g}/{unit}"
+
+
 class Terminal(Bar):
     """A bar of rich's."""
 
     def __init__(self, title: str, bar: Any):
         super().__init__(title)
-        self._bar, self._task = bar, bar.add_task(title, total=None)
+        self._bar, self._task = bar, bar.add_task(title, total=None, bar=self)
 
     def show(self) -> None:
         """Show what is known."""
@@ -100,20 +131,12 @@ def in_notebook() -> bool:
 
 def _rich() -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        """Runs per second."""
-
-        def render(self, task: Any) -> Text:
-            return Text(f"{task.speed:.3g}/s" if task.speed else "")
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        Rate(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[bar].pace}", markup=False),
     )
     return Progress(*columns, console=Console(stderr=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from statmech.errors import Problem, ScenarioError, not_known, quoted
+from statmech.errors import Problem, ScenarioError, not_known, quoted, spellings
 from statmech.parameters import BOUNDS
 from statmech.scenarios.axes import FALLING
 from statmech.scenarios.ranges import spaced
@@ -70,7 +70,23 @@ def _unknown(location: tuple[str | int, ...], keys: list[str]) -> str:
     name, inner = str(location[-1]), len(location) > 1
     if re.fullmatch(r"\w+:\S+", name):
         return "a space is missing after the colon: " + name.replace(":", ": ", 1)
-    return not_known(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
+    other = "" if inner else _of_other_kinds(name, keys)
+    return other or not_known(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
+
+
+def _of_other_kinds(name: str, keys: list[str]) -> str:
+    """Return the sentence for a key, or another word for one, that only configs of other kinds have; else nothing."""
+    from statmech.scenarios.registry import kinds  # which imports the kinds, and these this module
+
+    words = spellings(name)
+    known = {} if {*words} & {*keys} else {kind: its.known_keys() for kind, its in kinds().items()}
+    for word in words:
+        if having := [kind for kind, names in known.items() if word in names]:
+            alone = [f"`{kind}`" for kind in having if "_" not in kind]
+            together = [" and ".join(f"`{key}`" for key in kind.split("_")) for kind in having]
+            configs = f"configs with {', '.join(alone or together)}"
+            return f'"{name}" is not a key of this config: {"it" if word == name else word} belongs to {configs}.'
+    return ""
 
 
 def _instead(given: Any) -> str:
