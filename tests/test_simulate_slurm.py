@@ -1,23 +1,28 @@
-"""A real SLURM of one machine, on loopback: a worker's job is cancelled in the middle, and no bit changes.
+"""Jobs of SLURM, on loopback: a worker's job is cancelled in the middle, and no bit changes.
 
-It needs slurmctld and slurmd, installed, or unpacked into the folder that STATMECH_SLURM names.
+A real SLURM of one machine needs slurmctld and slurmd, installed, or unpacked into the folder that STATMECH_SLURM
+names. Elsewhere its commands are scripts that start a job in the background and end it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import assert_same_bits
 
 import simulate
-from statmech import ConfigError, Scenario
+from statmech import ConfigError, Scenario, load
 from statmech.results import store
 from statmech.results.status import read
 
@@ -149,3 +154,113 @@ def test_a_job_that_slurm_rejects_is_one_message(slurm, tmp_path):
     with pytest.raises(ConfigError, match=r"SLURM rejected the job: .*nowhere"):
         run_on(f"slurm:{tmp_path / 'jobs.yaml'}", tmp_path / "simulation.zarr", scenario)
     assert not (tmp_path / "simulation.zarr").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "wrong", "message"),
+    [
+        ("interface: lo", "interface: ib7", "'ib7' is not a valid network interface"),
+        ("jobs: 2", "jobs: 0", "jobs must be at least 1, not 0"),
+    ],
+)
+def test_a_description_of_jobs_that_cannot_start_is_one_message(line, wrong, message, tmp_path):
+    from simulate.execution.clusters import _slurm
+
+    (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path).replace(line, wrong))
+    with pytest.raises(ConfigError, match=rf"jobs.yaml: is not a valid SLURM cluster description: .*{message}"):
+        _slurm(tmp_path / "jobs.yaml")
+
+
+@pytest.mark.slow
+def test_no_job_is_submitted_before_an_interrupt_would_cancel_it(tmp_path, monkeypatch):
+    """Those that were submitted while the cluster started outlived a command that was interrupted meanwhile."""
+    from simulate.execution import clusters
+
+    monkeypatch.setattr(clusters, "_test_submission", lambda file, cluster: None)
+    (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path))
+    cluster, _ = clusters._slurm(tmp_path / "jobs.yaml")
+    try:
+        assert cluster.worker_spec == {}
+    finally:
+        cluster.close(timeout=20)
+
+
+COMMANDS = {  # a job is a process group: its number is that of the process
+    "sbatch": """#!/bin/bash
+test "$1" = --test-only && exit
+cp "$1" "$0.$$"
+setsid bash "$0.$$" >"$0.$$.out" 2>&1 &
+touch "{started}/$!"
+echo "Submitted batch job $!"
+""",
+    "scancel": """#!/bin/bash
+kill -KILL -- "-$1" && touch "{cancelled}/$1"
+""",
+}
+SWEEP = {
+    "learner": ["hebb", "max_stability"],
+    "N": [50, 70],
+    "alpha": 1.0,
+    "figure": "stored_overlay",
+}  # compiles nothing
+
+
+@pytest.fixture
+def start_on_slurm(tmp_path):
+    """A function that starts the command on jobs of a replaced SLURM, in a process that has imported nothing."""
+    folders = {name: tmp_path / name for name in ("bin", "started", "cancelled")}
+    for folder in folders.values():
+        folder.mkdir()
+    for name, script in COMMANDS.items():
+        (folders["bin"] / name).write_text(script.format(**folders))
+        (folders["bin"] / name).chmod(0o700)
+    (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path))
+    environment = os.environ | {"PATH": f"{folders['bin']}:{os.environ['PATH']}"}
+
+    def start(seeds):
+        (tmp_path / "sweep.yaml").write_text(json.dumps(SWEEP | {"seeds": seeds}))
+        command = [
+            sys.executable,
+            "-m",
+            "statmech",
+            "simulate",
+            "sweep.yaml",
+            "--out",
+            "out",
+            "--dask",
+            "slurm:jobs.yaml",
+        ]
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+
+    yield start
+    for job in folders["started"].iterdir():
+        with suppress(ProcessLookupError):
+            os.killpg(int(job.name), signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_fresh_process_has_the_bits_of_its_own_runs_from_jobs_and_no_message_of_dask(start_on_slurm, tmp_path):
+    with ExitStack() as taken:
+        with suppress(OSError):  # Dask would report that its HTTP server has another port than this
+            taken.enter_context(socket.create_server(("", 8787)))
+        process = start_on_slurm(seeds=6)
+        messages = process.communicate(timeout=150)[1]
+    assert messages.splitlines() == ["simulating 24 runs", "wrote out/simulation.zarr"]
+    assert process.returncode == 0
+    assert_same_bits(tmp_path / "out/simulation.zarr", load(tmp_path / "sweep.yaml"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_an_interrupt_of_a_fresh_process_cancels_its_jobs_and_has_the_exit_code_of_ctrl_c(start_on_slurm, tmp_path):
+    process, log = start_on_slurm(seeds=20_000), tmp_path / "out/simulation.log"
+    _await(lambda: process.poll() is not None or (log.exists() and '"written"' in log.read_text()), 100)
+    process.send_signal(signal.SIGINT)
+    messages = process.communicate(timeout=60)[1]
+    assert messages.endswith("Interrupted. Completed work is saved; rerun the command to resume.\n")
+    assert process.returncode == 130
+    started, cancelled = ({job.name for job in (tmp_path / name).iterdir()} for name in ("started", "cancelled"))
+    assert started == cancelled
+    assert len(started) == 2

@@ -28,6 +28,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
@@ -320,6 +321,8 @@ def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
     else:
         cluster, revive = _within(QUERY, partial(_local, rest) if scheme == "local" else partial(_slurm, Path(rest)))
         closing.callback(_bounded, cluster.close)
+        if not cluster.scheduler_spec["options"]["dashboard"]:  # Dask starts its HTTP server nevertheless
+            cluster.loop.add_callback(cluster.scheduler.http_server.stop)
         address, security = cluster.scheduler_address, cluster.security
     try:
         connect = partial(Client, address, timeout=ANSWER, set_as_default=False, security=security)
@@ -354,21 +357,28 @@ def _local(count: str) -> tuple[Any, Callable[[], None]]:
     return cluster, lambda: cluster.scale(workers)
 
 
+_PATCH_LOCK = threading.Lock()  # two patches at once may never be undone
+
+
 def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
-    """Workers in jobs of SLURM."""
-    from dask_jobqueue import SLURMCluster
+    """Workers in jobs of SLURM, which the returned function submits: an interrupt up to here leaves no job behind."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
+    # the import sets a handler of Ctrl-C: in the main thread it would replace ours, elsewhere it is an error
+    with _PATCH_LOCK, mock.patch("signal.signal"):
+        from dask_jobqueue import SLURMCluster
+
     try:
         keywords = dict(YAML(typ="safe").load(file.read_text()) or {})
-        jobs = int(keywords.pop("jobs", 1))
-        keywords["scheduler_options"] = {"dashboard": False, **keywords.get("scheduler_options", {})}
+        if (jobs := int(keywords.pop("jobs", 1))) < 1:
+            raise ValueError(f"jobs must be at least 1, not {jobs}")
+        no_page = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+        keywords["scheduler_options"] = no_page | keywords.get("scheduler_options", {})
         cluster = SLURMCluster(**keywords)
-    except (YAMLError, TypeError, ValueError, OSError) as failure:
+    except (YAMLError, TypeError, ValueError, OSError, RuntimeError) as failure:
         raise ConfigError(f"{file}: is not a valid SLURM cluster description: {failure}") from None
     _test_submission(file, cluster)
-    cluster.scale(jobs=jobs)
     return cluster, lambda: cluster.scale(jobs=jobs)
 
 
