@@ -31,9 +31,11 @@ def draw(curve: xr.Dataset, line: xr.Dataset) -> Figure:
             points = {"fmt": "o", "markersize": 4, "capsize": 2, "color": COLOURS[0], "markerfacecolor": "white"}
             ax.errorbar(curve.P, curve[f"{name}_fit"], deviation, label="fits, with standard errors", **points)
         ax.axvline(curve.attrs["rows"], color="0.5", linestyle=":", linewidth=0.8, label="rows of the table")
-        ax.set(xscale="log", yscale="log")
+        ax.set_xscale("log")
         log_ticks(ax.xaxis)
-        log_ticks(ax.yaxis)
+        if (line[name] > 0).any():  # else nothing is determined, or no error is left
+            ax.set_yscale("log")
+            log_ticks(ax.yaxis)
         ax.set_xlabel("examples $P$")
         ax.set_ylabel(LABELS[name])
         ax.legend(frameon=False)

@@ -7,6 +7,7 @@ sample, follows from the resolvent of the rows; nothing is fitted.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,10 @@ CITES_OF_LABELS = ("mignacco2020", "loureiro2021mixtures")
 BEST = "best"
 HALVES = 4  # doublings of the number of examples on both sides of the rows, by default
 SETS = 20
+PENALTY_LIMIT = (
+    "with {:,} examples or more the rows do not determine the error at the best penalty; the weakest penalty at which "
+    "they do is taken, and the best error can be smaller"
+)
 
 
 def predict_learning_curve(
@@ -76,7 +81,8 @@ def predict_learning_curve(
         `lam`; with `check` also `eps_y_fit` or `mse_fit`, means over sets of the error on the rows that were not
         examples, and their standard errors `..._fit_error`. NaN where the table does not determine the error.
         Attributes: the diagnosis, `warnings`, one sentence per line, and `cites`, keys of papers
-        (`statmech.results.citations.bibtex`).
+        (`statmech.results.citations.bibtex`); where some errors are not determined also `most_examples`, up to which
+        they are.
 
     Raises
     ------
@@ -107,6 +113,35 @@ class Prepared(NamedTuple):
     rows: FreshRows
     loss: Loss
     attributes: dict[str, Any]
+
+    def strengths(self, P: np.ndarray, lam: float | str) -> np.ndarray:
+        """Return the strengths of the penalty at each number of examples."""
+        return self.rows.best_penalties(self.loss, P) if lam == BEST else np.full(len(P), lam, float)
+
+    def errors(self, P: np.ndarray, strengths: np.ndarray) -> np.ndarray:
+        """Predict the error at each number of examples; NaN where the table does not determine it."""
+        state = self.rows.described(self.loss, P, strengths)
+        return state.eps_y if self.table.labels else state.mse_y
+
+    def most_examples(self, beyond: int, lam: float | str) -> int:
+        """Find the largest number of examples with a known error, below one whose error is not known."""
+
+        def is_unknown(P: int) -> bool:
+            return bool(np.isnan(self.errors(np.array([P]), self.strengths(np.array([P]), lam))[0]))
+
+        return 1 + bisect_left(range(2, beyond), True, key=is_unknown)
+
+    def limits(self, P: np.ndarray, lam: float | str, strengths: np.ndarray, errors: np.ndarray) -> dict[str, Any]:
+        """Return `most_examples` and a warning where the table determines no error, or none at the best penalty."""
+        found: dict[str, Any] = {}
+        if np.isnan(errors).any():
+            found["most_examples"] = self.most_examples(P[np.isnan(errors)][0], lam)
+        if lam == BEST and not self.table.labels:  # that of labels is never the weakest one of a known error
+            limited = np.isnan(self.errors(P, strengths / 2)) & np.isfinite(errors)
+            if limited.any():
+                warnings = [self.attributes["warnings"], PENALTY_LIMIT.format(P[limited][0])]
+                found["warnings"] = "\n".join(filter(None, warnings))
+        return found
 
 
 def prepared(
@@ -154,15 +189,15 @@ def curve_of(
     table, loss, examples = given.table, given.loss, _examples(P, len(given.table.y))
     if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
         raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
-    strengths = given.rows.best_penalties(loss, examples) if lam == BEST else np.full(len(examples), lam, float)
-    state = given.rows.described(loss, examples, strengths)
-    name, error = ("eps_y", state.eps_y) if table.labels else ("mse", state.mse_y)
+    name, strengths = "eps_y" if table.labels else "mse", given.strengths(examples, lam)
+    error = given.errors(examples, strengths)
     values: dict[str, Any] = {name: ("P", error), "lam": ("P", strengths)}
     if check:
         sets = SETS if check is True else int(check)
         mean, deviation = _fitted(table, loss, strengths, examples, sets, key)
         values |= {f"{name}_fit": ("P", mean), f"{name}_fit_error": ("P", deviation)}
-    return xr.Dataset(values, {"P": examples}, given.attributes)
+    limits = given.limits(examples, lam, strengths, error)
+    return xr.Dataset(values, {"P": examples}, given.attributes | limits)
 
 
 def _loss(name: str, table: RealTable) -> Loss:
@@ -219,36 +254,39 @@ def described(curve: xr.Dataset) -> str:
     left_out = f" ({about['constant_columns']} constant ones left out)" if about["constant_columns"] else ""
     lines = [
         f"{about['rows']:,} rows, {about['columns']:,} columns{left_out}; target: {about['target']}",
-        f"R2 of least squares {about['R2']:.3f}{_no_teacher(about['R2']) if name == 'eps_y' else ''}; "
-        f"effectively {about['directions']:.3g} directions",
+        f"R2 of least squares {_R2_text(about['R2'], name)}; effectively {about['directions']:.3g} directions",
         *(f"warning: {sentence}" for sentence in about["warnings"].splitlines()),
         "",
         f"{'examples':>10}  {'lam':>9}  {name + ', predicted':>16}" + ("  fits" if f"{name}_fit" in curve else ""),
     ]
     for at in range(curve.sizes["P"]):
         one = curve.isel(P=at)
-        line = f"{int(one.P):>10,}  {float(one.lam):>9.3g}  {float(one[name]):>16.4f}"
+        predicted = f"{float(one[name]):.4f}" if np.isfinite(one[name]) else "not determined"
+        line = f"{int(one.P):>10,}  {float(one.lam):>9.3g}  {predicted:>16}"
         if f"{name}_fit" in curve and np.isfinite(one[f"{name}_fit"]):
             line += f"  {float(one[f'{name}_fit']):.4f} +- {float(one[f'{name}_fit_error']):.4f}"
         lines.append(line)
     return "\n".join([*lines, "", _verdict(curve, name)])
 
 
-def _no_teacher(R2: float) -> str:
-    above = 2 / np.pi < R2
-    return ", above 2/pi, where no linear teacher has such labels" if above else ", below 2/pi"
+def _R2_text(R2: float, name: str) -> str:
+    if np.isnan(R2):
+        return "not determined"
+    above = ", above 2/pi, where no linear teacher has such labels" if 2 / np.pi < R2 else ", below 2/pi"
+    return f"{R2:.3f}{above if name == 'eps_y' else ''}"
 
 
 def _verdict(curve: xr.Dataset, name: str) -> str:
-    known = curve.dropna("P", subset=[name])
+    rows, known, most = curve.attrs["rows"], curve.dropna("P", subset=[name]), curve.attrs.get("most_examples")
+    beyond = f" with more than {most:,} examples" if most and most > 1 else ""
+    limit = f" The {rows:,} rows do not determine {name}{beyond}." if most else ""
     if not known.sizes["P"]:
-        return "The table does not determine the error: the numbers of examples are too many for its rows."
-    rows = curve.attrs["rows"]
+        return limit.strip()
     at, last = known.sel(P=rows, method="nearest"), known.isel(P=-1)
     if last.P <= at.P:
-        return f"With {int(at.P):,} examples {name} is {float(at[name]):.4f}."
+        return f"With {int(at.P):,} examples {name} is {float(at[name]):.4f}.{limit}"
     gain = 1 - float(last[name]) / float(at[name])
     return (
         f"With {int(at.P):,} examples {name} is {float(at[name]):.4f}; {float(last.P / at.P):.3g} times as many would "
-        f"take it to {float(last[name]):.4f}, {100 * gain:.0f} % lower."
+        f"take it to {float(last[name]):.4f}, {100 * abs(gain):.0f} % {'lower' if gain >= 0 else 'higher'}.{limit}"
     )

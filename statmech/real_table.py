@@ -84,13 +84,14 @@ def basis_of(Z: np.ndarray, y: np.ndarray) -> Basis:
     Z
         Centred rows (n, N).
     y
-        Targets (n,).
+        Centred targets (n,).
     """
     s, axes = np.linalg.eigh(Z.T @ Z)
     there = s > RANK * s[-1]
     s = s[there]
     squares = (axes[:, there].T @ (Z.T @ y)) ** 2 / s
-    return Basis(s, squares, max(float(y @ y - squares.sum()), 0.0))
+    spans_all = len(s) == len(y) - 1  # the rest is rounding
+    return Basis(s, squares, 0.0 if spans_all else max(float(y @ y - squares.sum()), 0.0))
 
 
 def named_table(rows: str, target: str | int | None) -> RealTable:

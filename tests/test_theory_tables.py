@@ -12,10 +12,11 @@ from statmech.convex.clusters import GaussianClusters
 from statmech.convex.losses import LOSSES, on_labels
 from statmech.errors import ConfigError
 from statmech.labelled_table import labelled, read
+from statmech.real_table import real_table
 from theory.convex.clusters import minimum
 from theory.tables.fresh_clusters import class_table, fresh_errors
 from theory.tables.resolvents import Resolvent
-from theory.tables.ridge import ridge_table, squared_errors
+from theory.tables.ridge import ridge_of, ridge_table, squared_errors
 
 ALPHA = np.array([0.25, 0.5, 1.0, 2.0])
 
@@ -30,18 +31,119 @@ def test_the_squared_error_of_a_small_table_is_the_recorded_one():
     X = np.sin(1 + i * j + j**2)
     y = np.cos(i[:, 0]) + X[:, 0]
     table = ridge_table(scaled(X), y - y.mean())
-    assert squared_errors(table, np.array([25]), np.array([0.1]))[0] == pytest.approx(0.4095892440, abs=5e-11)
+    assert squared_errors(table, np.array([25]), np.array([0.1]))[0] == pytest.approx(0.4186931609, abs=5e-11)
 
 
-def test_all_rows_as_examples_give_generalised_cross_validation():
+def test_as_many_examples_as_degrees_of_freedom_give_generalised_cross_validation():
+    """Centring takes one of the 80 rows' degrees of freedom."""
     rng = np.random.default_rng(0)
     Z = scaled(rng.standard_normal((80, 30)))
     y = Z[:, 0] + rng.standard_normal(80)
     y, lam = y - y.mean(), 0.3
     hat = Z @ np.linalg.solve(Z.T @ Z + lam * np.eye(30), Z.T)
-    by_hand = np.mean((y - hat @ y) ** 2) / (1 - np.trace(hat) / 80) ** 2
-    error = squared_errors(ridge_table(Z, y), np.array([80]), np.array([lam]))[0]
+    by_hand = np.sum((y - hat @ y) ** 2) / 79 / (1 - np.trace(hat) / 79) ** 2
+    error = squared_errors(ridge_table(Z, y), np.array([79]), np.array([lam]))[0]
     assert error == pytest.approx(by_hand, rel=1e-9)
+
+
+NOISE = 0.5
+SPREAD = np.sqrt(np.geomspace(3, 0.1, 60))  # standard deviations of 60 columns
+TARGET = np.full(60, 1 / np.sqrt(np.sum(SPREAD**2)))
+
+
+def linear_rows(n, seed):
+    """Gaussian rows of unequal variance, and a linear target of variance 1 with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 60)) * SPREAD
+    return X, X @ TARGET + NOISE * rng.standard_normal(n)
+
+
+def ridge_errors_on_fresh_rows(P, lam, seeds):
+    """The mean squared errors of ridge fits on the population of fresh rows."""
+    scale, errors = np.sqrt(np.sum(SPREAD**2)), []
+    for seed in seeds:
+        X, y = linear_rows(P, 10_000 + seed)
+        Z = X / scale
+        w = np.linalg.solve(Z.T @ Z + lam * np.eye(60), Z.T @ y) / scale
+        errors.append(np.sum((SPREAD * (w - TARGET)) ** 2) + NOISE**2)
+    return np.array(errors)
+
+
+def deviation(first, second):
+    """The difference of two means in standard errors."""
+    return (first.mean() - second.mean()) / np.hypot(
+        *(np.std(part, ddof=1) / len(part) ** 0.5 for part in (first, second))
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "P", "lam", "planted"), [(30, 100, 1.0, 10), (60, 120, 0.1, 5), (60, 400, 0.3, 5), (70, 200, 0.03, 2)]
+)
+def test_short_tables_predict_the_squared_error_of_fresh_rows_with_one_degree_of_freedom_less_than_rows(
+    n, P, lam, planted
+):
+    found, wrong = [], []
+    for seed in range(200):
+        X, y = linear_rows(n, seed)
+        table, point = ridge_table(scaled(X), y - y.mean()), (np.array([P]), np.array([lam]))
+        found += list(squared_errors(table, *point))
+        of = table.resolvent
+        wrong += list(squared_errors(table._replace(resolvent=Resolvent(of.eigenvalues, n, 60)), *point))
+    fits = ridge_errors_on_fresh_rows(P, lam, range(100))
+    assert abs(deviation(np.array(found), fits)) < 3.5
+    assert deviation(np.array(wrong), fits) < -planted
+
+
+def test_few_rows_do_not_determine_the_squared_error_of_many_examples_at_a_weak_penalty():
+    X, y = linear_rows(30, 0)
+    known = {}
+    for lam in (0.01, 0.1, 1, 10):
+        curve = statmech.predict_learning_curve(X, y, loss="square", lam=lam, P=[20, 29, 60, 480])
+        known[lam] = np.isfinite(curve.mse.values).tolist()
+        if not all(known[lam]):
+            most = curve.most_examples
+            ends = statmech.predict_learning_curve(X, y, loss="square", lam=lam, P=[most, most + 1]).mse
+            assert np.isfinite(ends.values).tolist() == [True, False]
+    assert known[0.01] == [True, True, False, False]
+    assert known[1] == [True, True, True, False]
+    assert known[10] == [True] * 4
+
+
+@pytest.mark.slow
+def test_the_best_penalty_of_few_rows_is_one_at_which_they_determine_the_error():
+    """Beyond the rows it is often the weakest such penalty, whose fits have the predicted error in the mean."""
+    predicted, fits = [], []
+    for seed in range(20):
+        X, y = linear_rows(30, seed)
+        curve = statmech.predict_learning_curve(X, y, loss="square", lam="best", P=[20, 240])
+        predicted.append(curve.mse.values[1])
+        fits += list(ridge_errors_on_fresh_rows(240, float(curve.lam[1]), [seed]))
+        weaker = statmech.predict_learning_curve(X, y, loss="square", lam=float(curve.lam[1]) / 2, P=[240]).mse
+        assert ("with 240 examples or more" in curve.warnings) == bool(np.isnan(weaker[0]))
+    assert abs(deviation(np.array(predicted), np.array(fits))) < 3.5
+    for lam in (0.1, 1.0, 10.0):
+        others = statmech.predict_learning_curve(X, y, loss="square", lam=lam, P=[20, 240]).mse.values
+        assert not np.any(others < curve.mse.values * (1 - 1e-9))
+
+
+def test_the_squared_error_of_unbalanced_labels_has_their_mean_as_noise():
+    """Learners have no intercept. Tables have 200 rows, of which 10 % have the label +1."""
+
+    def rows(n, seed):
+        rng = np.random.default_rng(seed)
+        y = np.where(rng.random(n) < 0.1, 1.0, -1.0)
+        return rng.standard_normal((n, 60)) + 0.2 * y[:, None], y
+
+    tables = [ridge_of(real_table(labelled(*rows(200, seed)))) for seed in range(20)]
+    predicted = np.array([squared_errors(table, np.array([80]), np.array([0.3]))[0] for table in tables])
+    errors = []
+    for seed in range(20):
+        (X, y), (fresh, answers) = rows(80, 100 + seed), rows(2000, 200 + seed)
+        Z, T = ((part + 0.16) / np.sqrt(60 * (1 + 0.04 * 0.36)) for part in (X, fresh))
+        w = np.linalg.solve(Z.T @ Z + 0.3 * np.eye(60), Z.T @ y)
+        errors.append(np.mean((answers - T @ w) ** 2))
+    assert abs(deviation(predicted, np.array(errors))) < 3.5
 
 
 def test_the_sample_s_penalty_is_the_inverse_of_the_population_s():
@@ -192,6 +294,30 @@ def test_the_command_prints_a_verdict_and_draws(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "8 times as many would take it to" in result.output
     assert (tmp_path / "t-curve.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        pytest.param(
+            [],
+            "examples or more the rows do not determine the error at the best penalty",
+            marks=pytest.mark.slow,
+        ),
+        (["--lam", "0.1"], "The 30 rows do not determine mse with more than 38 examples."),
+        (["--lam", "0.1", "--examples", "2000"], "The 30 rows do not determine mse with more than 38 examples."),
+    ],
+)
+def test_the_command_says_where_the_rows_do_not_determine_the_error(options, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = linear_rows(30, 0)
+    np.savetxt("few.csv", np.column_stack([X, y]), delimiter=",")
+    result = CliRunner().invoke(app, ["predict", "few.csv", "--loss", "square", *options])
+    assert result.exit_code == 0, result.output
+    assert words in result.output
+    assert "nan" not in result.output
+    assert "100 %" not in result.output
+    assert "0.0000" not in result.output
 
 
 def test_a_target_of_two_values_as_numbers_has_the_squared_error_of_any_other_numbers():

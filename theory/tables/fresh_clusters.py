@@ -136,7 +136,7 @@ class FreshEquations(ClusterEquations):
         z = resolvent.sample(k)
         s, square = resolvent.eigenvalues[:, None], table.squares[:, None]
         df, slope, per_k = resolvent.effective(z), resolvent.effective_slope(z), 1 / resolvent.population_slope(z)
-        left = resolvent.degrees - df
+        left = resolvent.left(z)
         once = np.sum(square / (s + z), axis=0) + table.beyond / z
         twice = np.sum(square / (s + z) ** 2, axis=0) + table.beyond / z**2
         T = left * once - table.noise * df

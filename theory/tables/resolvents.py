@@ -44,14 +44,20 @@ class Resolvent:
         s = self.eigenvalues[:, None]
         return -np.sum(s / (s + z) ** 2, axis=0)
 
+    def left(self, z: np.ndarray) -> np.ndarray:
+        """Return the degrees of freedom that df leaves, without loss of digits where df comes close to all."""
+        s = self.eigenvalues[:, None]
+        return self.degrees - len(s) + np.sum(z / (s + z), axis=0)
+
     def population(self, z: np.ndarray) -> np.ndarray:
         """The k of the population at each z."""
-        return self.columns * z / (self.degrees - self.effective(z))
+        return self.columns * z / self.left(z)
 
     def population_slope(self, z: np.ndarray) -> np.ndarray:
         """The derivative of k by z."""
-        left = self.degrees - self.effective(z)
-        return self.columns / left + self.columns * z * self.effective_slope(z) / left**2
+        s = self.eigenvalues[:, None]
+        rise = self.degrees - len(s) + np.sum((z / (s + z)) ** 2, axis=0)
+        return self.columns * rise / self.left(z) ** 2
 
     @cached_property
     def least(self) -> float:

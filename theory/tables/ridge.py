@@ -1,15 +1,18 @@
 r"""The squared error of ridge regression on fresh rows, predicted from a table that is a sample of their population.
 
 With P of such rows as examples the strength :math:`\lambda` of the penalty belongs to the z at which
-:math:`k\,(P - \mathrm{df}) = N\lambda` (`theory.tables.resolvents`). The residuals of the whole table at z give the
-error of P examples,
+:math:`k\,(P - \mathrm{df}) = N\lambda` (`theory.tables.resolvents`). The residuals of the centred table at z give the
+error of P examples. Centring n rows and their targets leaves :math:`n' = n - 1` degrees of freedom: a rotation turns
+them into n' rows without a mean. Then
 
-.. math:: \mathrm{mse}_P = \frac{|\mathbf y - \hat{\mathbf y}|^2/n}{(1-\mathrm{df}/n)^2}\;
-          \frac{1 - \mathrm{df}_2/n}{1 - \mathrm{df}_2/P}, \qquad
+.. math:: \mathrm{mse}_P = \left[\frac{|\mathbf y - \hat{\mathbf y}|^2/n'}{(1-\mathrm{df}/n')^2}\,
+          (1 - \mathrm{df}_2/n') + \mu^2\right]\frac1{1 - \mathrm{df}_2/P}, \qquad
           \mathrm{df}_2 = \mathrm{df} + k\,\frac{d\,\mathrm{df}}{dk},
 
-whose first factor is the generalised cross-validation of all n rows (Golub, Heath & Wahba 1979). Inputs may have any
-distribution of many directions; nothing is fitted.
+where the fraction is the generalised cross-validation of n' rows (Golub, Heath & Wahba 1979), and :math:`\mu` the mean
+of a target that learners see uncentred: without an intercept it acts as noise. Inputs may have any distribution of many
+directions; nothing is fitted. A table of no more rows than columns does not determine the error at so many examples or
+so weak a penalty that no z above 0 belongs to them.
 """
 
 from __future__ import annotations
@@ -18,23 +21,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.real_table import RealTable, basis_of
+from statmech.real_table import Basis, RealTable, basis_of
 from theory.tables.resolvents import Resolvent
 
 LEAST, LARGEST, PLACES = 1e-8, 1e4, 60  # penalties among which the best is sought
 
 
 class RidgeTable(NamedTuple):
-    """A table in the eigenbasis of its rows: the squares of the target along each direction (r,), and of the rest."""
+    """A table in the eigenbasis of its rows: the squares of the centred target along each direction (r,), and of the
+    rest, and the square of the mean that learners see, without bias."""
 
     resolvent: Resolvent
     squares: np.ndarray
     beyond: float  # the square of what no direction contains
-    rows: int
+    mean_square: float
 
 
 def ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeTable:
-    """The eigenbasis of a table.
+    """Return the eigenbasis of a table.
 
     Parameters
     ----------
@@ -43,35 +47,41 @@ def ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeTable:
     y
         Centred targets (n,).
     """
-    return RidgeTable(Resolvent((basis := basis_of(Z, y)).eigenvalues, *Z.shape), *basis[1:], len(Z))
+    return _in_basis(basis_of(Z, y), *Z.shape)
 
 
 def ridge_of(table: RealTable) -> RidgeTable:
-    """The eigenbasis of a real table, with the target that learners see: labels are not centred."""
-    basis, mean = table.basis, float(table.y.mean())
-    beyond = basis.beyond + len(table.y) * mean**2
-    return RidgeTable(Resolvent(basis.eigenvalues, *table.Z.shape), basis.squares, beyond, len(table.y))
+    """Return the eigenbasis of a real table, with the target that learners see: labels are not centred."""
+    y = table.y
+    mean_square = float(y.mean() ** 2 - np.var(y, ddof=1) / len(y)) if table.labels else 0.0
+    return _in_basis(table.basis, *table.Z.shape, mean_square)
+
+
+def _in_basis(basis: Basis, rows: int, columns: int, mean_square: float = 0.0) -> RidgeTable:
+    return RidgeTable(Resolvent(basis.eigenvalues, rows - 1, columns), basis.squares, basis.beyond, mean_square)
 
 
 def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """The mean squared error on fresh rows, of targets with their noise (lanes,).
+    """Predict the mean squared error on fresh rows, of targets with their noise (lanes,).
+
+    The error is NaN where the table does not determine it.
 
     Parameters
     ----------
     table
         The table.
     P
-        Numbers of examples (lanes,), at most those of the table.
+        Numbers of examples (lanes,).
     lam
         Strengths of the penalty (lanes,).
     """
     z = _strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
-    resolvent, n, s = table.resolvent, table.rows, table.resolvent.eigenvalues[:, None]
+    resolvent, s = table.resolvent, table.resolvent.eigenvalues[:, None]
     df, k = resolvent.effective(z), resolvent.population(z)
     df2 = df + k * resolvent.effective_slope(z) / resolvent.population_slope(z)
     residual = np.sum(table.squares[:, None] * (z / (s + z)) ** 2, axis=0) + table.beyond
-    left: np.ndarray = residual / n / (1 - df / n) ** 2 * (1 - df2 / n) / (1 - df2 / P)
-    return left
+    error: np.ndarray = residual * (resolvent.degrees - df2) / resolvent.left(z) ** 2 + table.mean_square
+    return error / (1 - df2 / P)
 
 
 def training_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
@@ -88,7 +98,10 @@ def training_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.nda
 
 
 def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
-    """The penalty of the smallest squared error on fresh rows at each number of examples (lanes,)."""
+    """Find the penalty of the smallest squared error on fresh rows at each number of examples (lanes,).
+
+    Only penalties at which the table determines the error are compared; NaN where there are none.
+    """
     from scipy.optimize import minimize_scalar
 
     def best(examples: float) -> float:
@@ -97,18 +110,22 @@ def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
 
         scan = np.linspace(np.log(LEAST), np.log(LARGEST), PLACES)
         errors = squared_errors(table, np.full(PLACES, examples), np.exp(scan))
+        determined = np.flatnonzero(np.isfinite(errors))
+        if not len(determined):
+            return np.nan
         at = int(np.nanargmin(errors))
-        ends = scan[max(at - 1, 0)], scan[min(at + 1, PLACES - 1)]
+        ends = scan[max(at - 1, determined[0])], scan[min(at + 1, PLACES - 1)]
         return float(np.exp(minimize_scalar(error, bounds=ends, method="bounded", options={"xatol": 1e-6}).x))
 
     return np.array([best(examples) for examples in np.asarray(P, float).tolist()])
 
 
 def _strength(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """The z of each number of examples and penalty, by bisection of ln z."""
+    """Return the z of each number of examples and penalty, by bisection of ln z; NaN where there is none."""
     low, high = np.full(P.shape, np.log(1e-14)), np.full(P.shape, np.log(1e14))
     for _ in range(100):
         z = np.exp(0.5 * (low + high))
         excess = resolvent.population(z) * (P - resolvent.effective(z)) - resolvent.columns * lam
         low, high = np.where(excess < 0, np.log(z), low), np.where(excess < 0, high, np.log(z))
-    return np.exp(0.5 * (low + high))
+    determined = resolvent.least * (P - resolvent.degrees) < resolvent.columns * lam
+    return np.where(determined, np.exp(0.5 * (low + high)), np.nan)

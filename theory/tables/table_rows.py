@@ -42,7 +42,7 @@ class TableRows(RowErrors):
     @cached_property
     def equations(self) -> Equations:
         """The equations of least squares, with the target in units of its root mean square."""
-        s, N, n = self.ridge.resolvent.eigenvalues, self.table.N, self.ridge.rows
+        s, (n, N) = self.ridge.resolvent.eigenvalues, self.table.Z.shape
         variances, shares = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
         powers = np.append(self.ridge.squares / (n * self.mean_square), 0.0)
         return Equations(Square(), LinearTeacher(), ModeSums(Modes(variances, shares, powers)))
