@@ -47,7 +47,7 @@ def predict_learning_curve(
     labels: tuple[str, str] | None = None,
     numbers: bool = False,
 ) -> xr.Dataset:
-    r"""Predict the error of a linear learner on fresh rows at each number of examples P.
+    r"""Predict the error of a linear learner without an intercept on fresh rows at each number of examples P.
 
     The learner minimises :math:`\sum_\mu\ell(y^\mu h^\mu) + \tfrac\lambda2|\mathbf w|^2`,
     :math:`h = \mathbf w\cdot\mathbf x`, of P rows drawn without replacement. Columns are centred, and rows divided by

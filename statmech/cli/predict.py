@@ -45,6 +45,8 @@ def predict(
 ) -> None:
     """Predict the error of a linear learner on fresh rows of a table at any number of examples, without fitting.
 
+    The learner has no intercept.
+
     Examples:
 
     - `statmech predict table.csv --target label`
