@@ -33,12 +33,16 @@ from statmech.runtime import own_code
 from statmech.runtime.devices import double_precision
 
 FILES = "STATMECH_LOAD"  # several files are separated as in PATH
+SAFE_PATH = "PYTHONSAFEPATH"  # without it `python -c` and `python -m` import from the current folder first
 BRANCH = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
 _loaded: dict[str, ModuleType] = {}  # by absolute path
 
 
 def load(file: str | Path) -> None:
-    """Run a file, again only if it has changed since. Raises `ConfigError` with the line of the failure."""
+    """Run a file, again only if it has changed since. Raises `ConfigError` with the line of the failure.
+
+    The file can import modules from its own folder, unless a library has their name.
+    """
     path = Path(file).resolve()
     if not path.is_file():
         raise ConfigError(f"{file}: no such file of Python code to load")
@@ -52,6 +56,8 @@ def load(file: str | Path) -> None:
     if spec is None or spec.loader is None:
         raise ConfigError(f"{file}: not a Python file to load (its name must end with .py)")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
     registered = [dict(registry) for registry, _ in CHECKED]
     try:
         # not loader.exec_module: its bytecode is stale where an edit keeps the size of the file within a second
@@ -190,6 +196,8 @@ def _unsmooth(activation: Activation) -> str | None:
 def load_named() -> None:
     """Run the files listed in the environment variable STATMECH_LOAD."""
     for file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
+        if not Path(file).is_absolute():
+            raise ConfigError(f"{FILES}={file}: names another file in every folder. Write its absolute path")
         load(file)
 
 
@@ -199,8 +207,11 @@ def loaded() -> list[str]:
 
 
 def for_children() -> dict[str, str]:
-    """The environment of a child process that loads the same files."""
-    return os.environ | {FILES: os.pathsep.join(_loaded)}
+    """Return the environment of a child process: it loads the same files, and imports nothing from the current folder.
+
+    That folder may hold results of a stranger, and modules with names of libraries.
+    """
+    return os.environ | {FILES: os.pathsep.join(_loaded), SAFE_PATH: "1"}
 
 
 def _line(path: Path, failure: Exception) -> str:

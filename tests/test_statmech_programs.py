@@ -397,10 +397,10 @@ assert "jax" not in sys.modules
 scenario = statmech.Scenario(rule="hebb", N=20, t=1, seeds=2)
 for name, call in {calls!r}.items():
     if not os.fork():
-        os.environ["STATMECH_CACHE"] = name
+        os.environ["STATMECH_CACHE"] = os.path.abspath(name)
         eval(call)
         import jax
-        print(jax.config.jax_compilation_cache_dir, flush=True)
+        print(os.path.basename(jax.config.jax_compilation_cache_dir), flush=True)
         os._exit(0)
     assert os.wait()[1] == 0, name
 """

@@ -18,6 +18,7 @@ import queue
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -314,6 +315,7 @@ def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
     from distributed import Client
 
     closing.enter_context(_quiet())
+    closing.enter_context(_safe_path())
     closing.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0, "logging": SILENT}))
     scheme, _, rest = where.partition(":")
     if scheme == "tcp":
@@ -362,6 +364,7 @@ _PATCH_LOCK = threading.Lock()  # two patches at once may never be undone
 
 def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
     """Workers in jobs of SLURM, which the returned function submits: an interrupt up to here leaves no job behind."""
+    import dask
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -373,6 +376,8 @@ def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
         keywords = dict(YAML(typ="safe").load(file.read_text()) or {})
         if (jobs := int(keywords.pop("jobs", 1))) < 1:
             raise ValueError(f"jobs must be at least 1, not {jobs}")
+        python = keywords.get("python") or dask.config.get("jobqueue.slurm.python", None) or sys.executable
+        keywords["python"] = f"{python} -P"  # jobs start in the current folder: see `_safe_path`
         no_page = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
         keywords["scheduler_options"] = no_page | keywords.get("scheduler_options", {})
         cluster = SLURMCluster(**keywords)
@@ -422,6 +427,19 @@ def _bounded(close: Callable[..., Any]) -> None:
     """Close, but wait no longer than for an answer."""
     with suppress(Exception):  # errors no longer matter: all is done, or already broken
         close(timeout=ANSWER)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Let workers that start meanwhile import nothing from the current folder, which may be a stranger's."""
+    before = os.environ.get(plugins.SAFE_PATH)
+    os.environ[plugins.SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[plugins.SAFE_PATH]
+        if before is not None:
+            os.environ[plugins.SAFE_PATH] = before
 
 
 @contextmanager

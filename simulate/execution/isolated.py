@@ -19,7 +19,8 @@ from statmech.results.log import Log
 from statmech.results.sweep_store import DONE, FAILED, SweepStore
 from statmech.runtime.system import cause_of_death
 
-CHILD = "from simulate.execution.child_process import main; main()"
+ROOT = Path(__file__).parents[2]
+CHILD = "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execution.child_process import main; main()"
 
 
 def simulate_isolated(store: SweepStore, chunks: Iterable[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
@@ -37,7 +38,7 @@ def simulate_isolated(store: SweepStore, chunks: Iterable[Chunk], again: bool, l
 
 def _run_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, ...] = ()) -> str | None:
     """Empty if a child has simulated the chunk, the cause of death if it died, None if it could not simulate it."""
-    arguments = [str(path), str(chunk.number), str(again), *map(str, index)]
+    arguments = [str(ROOT), str(path), str(chunk.number), str(again), *map(str, index)]
     command = [sys.executable, "-c", CHILD, *arguments]
     done = subprocess.run(command, capture_output=True, check=False, env=plugins.for_children())
     if death := cause_of_death(done.returncode):

@@ -1,6 +1,12 @@
 """The `statmech` command."""
 
+import os
+import sys
+from contextlib import suppress
+
 from statmech.cli import interrupts
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def main() -> None:
@@ -20,6 +26,7 @@ def main() -> None:
 
 def command() -> None:
     """Run the command as a process of its own, which ends with it."""
+    _leave_current_folder()
     try:
         main()
     except SystemExit as done:
@@ -27,3 +34,10 @@ def command() -> None:
             raise
         interrupts.leave(done.code)
     interrupts.leave(0)
+
+
+def _leave_current_folder() -> None:
+    """Import nothing more from the current folder, which `python -m` puts first on the path, unless it is our own."""
+    with suppress(OSError):  # it has been removed
+        if sys.path[0] == os.getcwd() != ROOT:
+            del sys.path[0]

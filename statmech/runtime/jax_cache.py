@@ -3,7 +3,7 @@
 The files are JAX's, keyed by program, versions and hardware, in the folder `STATMECH_CACHE`, by default the user's
 cache folder; `statmech.runtime.programs` keeps what was traced beside them. `STATMECH_CACHE=off` disables both; a cache
 that the user has set up in JAX is respected. Programs in the folder are run, so that one that another user owns or may
-write is not used.
+write is not used, nor one that a relative path names.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def folder() -> Path | None:
     if not (setting or base):
         return None
     path = Path(setting) if setting else Path(base) / "statmech" / "compiled"
+    if not path.is_absolute():  # the current folder may be a stranger's
+        return None
     return path if all(map(system.is_private, (path, path / PROGRAMS))) else None
 
 
