@@ -12,7 +12,7 @@ import simulate
 import theory
 from simulate.kernels import gram
 from simulate.kernels.drawn_tasks import drawn_tasks
-from statmech import OnlineTasks, Scenario
+from statmech import Network, NetworkTasks, OnlineTasks, Scenario
 from statmech.rules import RULES
 from statmech.scenarios.registry import scenario_from
 
@@ -201,6 +201,24 @@ def test_one_task_has_the_runs_of_one_teacher_to_the_bit(more):
     tasks, one = simulate.run(OnlineTasks(**common, tasks=1)), simulate.run(Scenario(**common))
     for name in ("eps_g", "R", "length"):
         np.testing.assert_array_equal(tasks[name].values.ravel(), one[name].values.ravel())
+
+
+@pytest.mark.slow
+def test_one_task_has_the_same_runs_and_theory_with_a_head_of_its_own_as_with_a_shared_one():
+    """Every protocol of one task; theory of single examples is that of a network without tasks."""
+    common = {"network": "erf", "K": 2, "M": 2, "N": 40, "t": [0, 1, 3], "eta_v": 0.5, "seeds": 2}
+    common["start"] = {"Q": 0.3, "R": {"diagonal": 0.1}, "v": [0.5, 0.7]}
+    protocols = {"tasks": 1, "batch": [1, 3], "protocol": ["interleaved", "blocked", {"blocks": [0, 0.5, 1]}]}
+    own, shared = (NetworkTasks(**common, **protocols, heads=heads) for heads in ("own", "shared"))
+    alone = theory.solve(Network(**common))
+    for one, other in ((simulate.run(own), simulate.run(shared)), (theory.solve(own), theory.solve(shared))):
+        for name in ("eps_g", "R", "Q", "v"):
+            values = one.v.isel(task=0) if name == "v" else one[name]
+            np.testing.assert_array_equal(values, other[name])
+            if "seed" not in one.dims:
+                values = values.sel(batch=1).squeeze()
+                for protocol in values.protocol.values:
+                    np.testing.assert_allclose(values.sel(protocol=protocol), alone[name], rtol=1e-9)
 
 
 def test_a_uniform_draws_each_task_in_its_share():

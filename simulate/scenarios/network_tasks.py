@@ -14,13 +14,14 @@ from statmech.networks.network_error import error_of_coordinates
 from statmech.networks.specialisation import specialisation
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import rows_of
-from statmech.scenarios.network_tasks import NetworkTaskCell
+from statmech.scenarios.network_tasks import NetworkTaskCell, NetworkTasks
 
 
 class Simulator(network.Simulator):
     """Networks of several tasks: seeds in batches, by the engine that is asked for."""
 
     source = "networks of several tasks on line"
+    scenario: NetworkTasks
 
     def task(self, cell: NetworkCell, others: Sequence[NetworkCell] = ()) -> Task:
         """The network of a cell, and the tasks that it learns."""
@@ -50,7 +51,7 @@ class Simulator(network.Simulator):
             "eps_g": np.stack(errors, axis=-1),
             "R": R,
             "Q": Q,
-            "v": v if cell.heads > 1 else v[..., 0, :],
+            "v": self.scenario.without_shared_axis(v),
             "specialisation": np.stack([specialisation(T[at, at], R[..., at], Q) for at in parts], axis=-1),
         }
 

@@ -155,6 +155,10 @@ class NetworkTasks(TaskKeys, Network):
             "specialisation": replace(VARIABLES["specialisation"], dims=("t", "task")),
         }
 
+    def without_shared_axis(self, v: np.ndarray) -> np.ndarray:
+        """Return heads v (..., heads, K) with the dimensions of the variable `v`: a shared head has no task."""
+        return v if self.heads == "own" else v[..., 0, :]
+
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""

@@ -19,10 +19,10 @@ from theory.scenarios.network import attributes as attributes
 def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """The variables of each cell, in their order."""
     solved = zip(cells, solve_cells(cells, scenario.t), strict=True)
-    return (_described(cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solved)
+    return (_described(scenario, cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solved)
 
 
-def _described(cell: NetworkTaskCell, units: Units) -> dict[str, np.ndarray]:
+def _described(scenario: NetworkTasks, cell: NetworkTaskCell, units: Units) -> dict[str, np.ndarray]:
     """The variables of one cell from R (T, K, M), Q (T, K, K) and the heads v (T, heads, K)."""
     R, Q, v = units
     T, own = cell.T, cell.own
@@ -31,6 +31,6 @@ def _described(cell: NetworkTaskCell, units: Units) -> dict[str, np.ndarray]:
         "eps_g": errors_of(cell, units),
         "R": R,
         "Q": Q,
-        "v": v if cell.heads > 1 else v[:, 0],
+        "v": scenario.without_shared_axis(v),
         "specialisation": np.stack([specialisation(T[at, at], R[..., at], Q) for at in parts], axis=-1),
     }
