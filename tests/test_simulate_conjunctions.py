@@ -74,12 +74,13 @@ def test_sums_kept_over_hundreds_of_stages_equal_recomputed_ones():
     for _ in range(400):
         wrong = kept.best()(X) != y
         eps = D[wrong].sum()
-        kept.reweigh(D * y, wrong, eps)
+        kept.reweigh(wrong, eps)
         D = np.where(wrong, D, D * eps / (1 - eps))
         D /= D.sum()
     recomputed = Search(X, D * y, attributes, 3, 1.0)
     assert abs(kept.total - recomputed.total) < 1e-14
-    for one, other in ((kept.sums, recomputed.sums), (kept.masses, recomputed.masses), (kept.signed, D * y)):
+    pairs = zip(kept.update_pairs(), recomputed.update_pairs(), strict=True)
+    for one, other in (*pairs, (kept.masses, recomputed.masses), (kept.signed, D * y)):
         np.testing.assert_allclose(one, other, atol=1e-14)
 
 
@@ -134,6 +135,58 @@ def test_branch_and_bound_finds_the_best_of_all_conjunctions_at_every_stage(attr
         D = np.where(wrong, D / stage.error, D / (1 - stage.error)) / 2 if stage.error else D
         sizes.append(len(stage.hypothesis.indicators))
     assert max(sizes) == k or discount < 1
+
+
+def wide(rows=14):
+    """A table of 60 columns of three values, of few examples."""
+    rng = np.random.default_rng(5)
+    drawn, y = rng.integers(0, 3, (rows, 60)), np.where(np.arange(rows) % 2, 1, -1)
+    X = (drawn[:, :, None] == np.arange(3)).reshape(rows, -1).astype(float)
+    return X, y, np.repeat(np.arange(60), 3)
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.7])
+def test_few_pairs_of_a_wide_table_are_summed_and_the_best_of_all_is_found(discount, monkeypatch):
+    X, y, of = wide()
+    below, sizes = Search._below, []
+
+    def noted(self, first, others, found):
+        sizes.append(len(others))
+        below(self, first, others, found)
+
+    monkeypatch.setattr(Search, "_below", noted)
+    conjunctions = listed(of, 2)
+    truth = np.stack([X[:, list(c)].all(axis=1) for c in conjunctions], axis=1).astype(float)
+    D, used = np.full(len(y), 1 / len(y)), set()
+    for stage in boost(X, y, of, 2, 60, discount):
+        assert stage.hypothesis == exhaustive(X, D * y, conjunctions, truth, discount)
+        wrong = stage.hypothesis(X) != y
+        D = np.where(wrong, D / stage.error, D / (1 - stage.error)) / 2 if stage.error else D
+        used.add(len(stage.hypothesis.indicators))
+    assert 2 in used or discount < 1
+    assert np.mean(sizes or [0]) < 30  # of 180
+
+
+def test_a_bound_of_single_indicators_that_is_too_low_would_miss_pairs(monkeypatch):
+    X, y, of = wide()
+    right, reweigh = list(boost(X, y, of, 2, 60, 1.0)), Search.reweigh
+
+    def lowered(self, *given):
+        reweigh(self, *given)
+        self.masses = self.masses / 2
+
+    monkeypatch.setattr(Search, "reweigh", lowered)
+    assert list(boost(X, y, of, 2, 60, 1.0)) != right
+
+
+def test_a_weight_counts_as_copies_of_an_example():
+    X, y, of = nominal(3, 6, 3, 40, k=2)
+    copies = np.random.default_rng(0).integers(1, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), copies)
+    weighted, repeated = boost(X, y, of, 2, 12, weights=copies), boost(X[rows], y[rows], of, 2, 12)
+    for one, other in zip(weighted, repeated, strict=True):
+        assert one.hypothesis == other.hypothesis
+        assert one.error == pytest.approx(other.error, rel=1e-10)
 
 
 def test_gains_that_did_not_fade_would_miss_triples(monkeypatch):

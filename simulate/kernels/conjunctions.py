@@ -21,6 +21,11 @@ sum lies between minus the pair's negative and its positive :math:`d_x`. With th
 for all of them; those that cannot reach the largest correlation found are left out (branch and bound; triples by
 `simulate.kernels.triples`).
 
+**Few pairs are summed in a wide table.** The same bound holds for single indicators, whose sums are products of a
+vector and a matrix. If indicators are many and examples few, some indicator agrees with the labels by chance, and few
+others can reach its correlation in a pair. The sums of all pairs are brought up to date only in a stage that needs most
+of them.
+
 **The cost of a stage is proportional to its mistakes.** The next distribution is the previous one, times :math:`\beta`
 where h is right, over its sum :math:`2\epsilon`, so that only the sums over the wrong rows are computed:
 
@@ -32,12 +37,14 @@ The first factor is below 1: rounding errors decay from stage to stage.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 MOST = 5 * 10**7  # largest number of conjunctions to search: some seconds per stage if none can be left out
+ROWS_PER_UPDATE = 32  # rows whose products with all pairs take as long as the other work on an array of all pairs
 ROWS = 256  # rows multiplied at a time, which fit into the cache
 
 
@@ -61,7 +68,13 @@ class Stage(NamedTuple):
 
 
 def boost(
-    X: np.ndarray, y: np.ndarray, attributes: np.ndarray, k: int, stages: int, discount: float = 0.5
+    X: np.ndarray,
+    y: np.ndarray,
+    attributes: np.ndarray,
+    k: int,
+    stages: int,
+    discount: float = 0.5,
+    weights: np.ndarray | None = None,
 ) -> Iterator[Stage]:
     """AdaBoost's stages on 0-1 indicators.
 
@@ -82,6 +95,8 @@ def boost(
         Largest number of stages.
     discount : float
         Factor of the correlations of conjunctions of two or more indicators.
+    weights : array (m,), optional
+        Positive weights of the examples, proportional to the first distribution. By default all are equal.
 
     Yields
     ------
@@ -95,7 +110,8 @@ def boost(
     Stage(hypothesis=Conjunction(indicators=(0, 1), sense=1), error=0.0, weight=1.0)
     """
     X = np.asarray(X, float)
-    distribution = np.full(len(y), 1.0 / len(y))
+    weights = np.ones(len(y)) if weights is None else weights
+    distribution = weights / weights.sum()
     search = Search(X, distribution * y, attributes, k, discount)
     for _ in range(stages):
         hypothesis = search.best()
@@ -108,7 +124,7 @@ def boost(
             return
         beta = error / (1 - error)
         yield Stage(hypothesis, error, -float(np.log(beta)))
-        search.reweigh(distribution * y, wrong, error)
+        search.reweigh(wrong, error)
         distribution = distribution * np.where(wrong, 1.0, beta)
         distribution /= distribution.sum()
 
@@ -121,20 +137,36 @@ class Search:
     """
 
     def __init__(self, X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float):
-        n, attributes = X.shape[1], np.asarray(attributes)
+        n = X.shape[1]
+        self.attributes = np.asarray(attributes)
         self.k = min(k, len(np.unique(attributes)))
         if comb(n, self.k) > MOST:
-            raise ValueError(f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MOST:,}")
-        self.X, self.discount = X, discount
-        self.distinct = np.triu(attributes[:, None] != attributes, 1).astype(float)
-        # work space: large arrays cost more to allocate than to fill
-        self.space, self.rows = np.empty((n, n)), np.empty((2, ROWS, n))
-        self.total, self.singles = 0.0, np.zeros(n)
-        self.sums, self.masses = (np.zeros((n, n)) if self.k > least else None for least in (1, 2))
+            many = f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MOST:,}"
+            raise ValueError(f"{many}. Select columns first, or reduce k or bins")
+        self.X, self.discount, self.signed = X, discount, signed
+        self.total, self.singles, self.masses = signed.sum(), signed @ X, np.abs(signed) @ X
+        # the sums of pairs are those of `pairs_signed`, once multiplied by `pairs_fade`
+        self.pairs_signed, self.pairs_fade = np.zeros_like(signed), 1.0
         triples = n if self.k > 2 else 0
         self.columns = X[:, :triples].T.astype(np.uint8, order="C")
-        self.signed, self.gains = signed, np.zeros((2, triples, triples))
-        self._add(0.0, np.arange(len(X)), signed)
+        self.gains = np.zeros((2, triples, triples))
+
+    @cached_property
+    def distinct(self) -> np.ndarray:
+        """1 for the pairs i < j of indicators of different attributes (n, n), else 0."""
+        return self._find_distinct(np.arange(self.X.shape[1]))
+
+    @cached_property
+    def pairs(self) -> tuple[np.ndarray, ...]:
+        """The sums of all pairs (n, n), and of absolute values if there are triples, as last updated."""
+        n = self.X.shape[1]
+        return tuple(np.zeros((n, n)) for _ in range(min(self.k - 1, 2)))
+
+    @cached_property
+    def space(self) -> tuple[np.ndarray, np.ndarray]:
+        """Work space for pairs (n, n) and for rows: large arrays cost more to allocate than to fill."""
+        n = self.X.shape[1]
+        return np.empty((n, n)), np.empty((2, ROWS, n))
 
     def best(self) -> Conjunction:
         """Find the conjunction of the largest discounted correlation.
@@ -147,46 +179,66 @@ class Search:
         if half.size:
             at = _first(half)
             found.take((at,), 2 * float(half[at]), 2 * self.singles[at] - self.total)
-        if self.sums is not None:
-            every = np.arange(len(half))
-            self._with_two_more(Part((), every, self.X, self.signed, self.sums, self.masses), found)
+        if self.k > 1:
+            bound = self.discount * (self.masses + np.abs(self.singles - self.total))
+            if len(others := np.flatnonzero(bound >= found.least)) > 1:
+                self._with_two_of(others, found)
         return found.result()
 
-    def reweigh(self, signed: np.ndarray, wrong: np.ndarray, error: float) -> None:
-        """Update to the next distribution, from `signed` of this stage, the mask of its mistakes and its error."""
+    def reweigh(self, wrong: np.ndarray, error: float) -> None:
+        """Update to the next distribution, from the mask of this stage's mistakes and its error."""
         fade, grow = 0.5 / (1 - error), (0.5 - error) / (error * (1 - error))
-        more = grow * signed[wrong]
-        self.signed = fade * signed
+        more = np.where(wrong, grow * self.signed, 0.0)
+        self.signed = fade * self.signed + more
+        self.total = fade * self.total + more.sum()
+        self.singles = fade * self.singles + more @ self.X
+        self.masses = fade * self.masses + np.abs(more) @ self.X
+        self.pairs_signed *= fade
+        self.pairs_fade *= fade
         self.gains *= fade
-        self.signed[wrong] += more
-        self._add(fade, np.flatnonzero(wrong), more)
 
-    def _add(self, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
-        """Multiply all sums by `fade`, and add the sums of `signed` (r,) over these rows (r,)."""
-        self.total = fade * self.total + signed.sum()
-        if self.sums is None:
-            self.singles = fade * self.singles + signed @ self.X[rows]
-            return
-        self._add_products(self.sums, fade, rows, signed)
-        self.singles = self.sums.diagonal().copy()  # an indicator and itself
-        if self.masses is not None:
-            self._add_products(self.masses, fade, rows, np.abs(signed))
+    def update_pairs(self) -> tuple[np.ndarray, ...]:
+        """Bring the sums of all pairs (n, n), and of absolute values if there are triples, up to date."""
+        changed = self._find_changed_rows()
+        more = self.signed[changed] - self.pairs_signed[changed]
+        for sums, values in zip(self.pairs, (more, np.abs(more)), strict=False):
+            self._add_products(sums, self.pairs_fade, changed, values)
+        self.pairs_signed, self.pairs_fade = self.signed.copy(), 1.0
+        return self.pairs
+
+    def _find_changed_rows(self) -> np.ndarray:
+        return np.flatnonzero(self.signed != self.pairs_signed)
+
+    def _with_two_of(self, others: np.ndarray, found: Found) -> None:
+        """Search conjunctions of two or more of the `others`, from the sums of all pairs if that takes less time."""
+        m, n = self.X.shape
+        # an update, unlike the sums of some pairs, shortens the next one: hence the factor of 2
+        if 2 * m * len(others) ** 2 < (len(self._find_changed_rows()) + ROWS_PER_UPDATE) * n**2:
+            self._below((), others, found)
+        else:
+            self._with_two_more(Part((), np.arange(n), self.X, self.signed, *self.update_pairs()), found)
+
+    def _find_distinct(self, others: np.ndarray) -> np.ndarray:
+        """1 for the pairs i < j of the others that are indicators of different attributes, else 0."""
+        return np.triu(self.attributes[others][:, None] != self.attributes[others], 1).astype(float)
 
     def _add_products(self, sums: np.ndarray, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
         """Add the sums of all pairs, by matrix products of ROWS rows at a time."""
         sums *= fade
+        pairs, batches = self.space
         for first in range(0, len(rows), ROWS):
             batch = rows[first : first + ROWS]
-            taken, weighted = self.rows[:, : len(batch)]
+            taken, weighted = batches[:, : len(batch)]
             self.X.take(batch, axis=0, out=taken, mode="clip")  # without "clip" it is copied once more
             np.multiply(taken, signed[first : first + ROWS, None], out=weighted)
-            sums += np.matmul(weighted.T, taken, out=self.space)
+            sums += np.matmul(weighted.T, taken, out=pairs)
 
     def _with_two_more(self, part: Part, found: Found) -> None:
         """Take two of the others, and search what joins more to them."""
         first, others, *_, sums, masses = part
-        allowed = self.distinct if not first else self.distinct[others[:, None], others]
-        half = np.subtract(sums, self.total / 2, out=None if first else self.space)
+        every = len(others) == self.X.shape[1]
+        allowed = self.distinct if every else self._find_distinct(others)
+        half = np.subtract(sums, self.total / 2, out=self.space[0] if every else None)
         np.abs(half, out=half)
         half *= allowed
         score = 2 * self.discount * float(half.max(initial=0.0))
@@ -210,8 +262,9 @@ class Search:
 
         assert part.masses is not None
         equal = found.least * (1 - 2e-12) - 2e-15  # one that comes later may have lower indices
-        columns = self.columns if not part.first else part.X.T.astype(np.uint8, order="C")
-        gains = self.gains if not part.first else np.zeros((2, *allowed.shape))
+        every = len(part.others) == self.X.shape[1]
+        columns = self.columns if every else part.X.T.astype(np.uint8, order="C")
+        gains = self.gains if every else np.zeros((2, *allowed.shape))
         pairs = allowed, part.sums, part.masses, gains, self.total
         chosen, total = best_of_three(part.X, columns, part.signed, *pairs, equal / self.discount)
         if chosen[0] >= 0:
@@ -223,8 +276,9 @@ class Search:
         """Search the conjunctions of `first` with two or more of the `others`."""
         rows = np.flatnonzero(self.X[:, first].all(axis=1))
         true, signed = self.X[rows[:, None], others], self.signed[rows]
-        sums, masses = ((true * d[:, None]).T @ true for d in (signed, np.abs(signed)))
-        self._with_two_more(Part(first, others, true, signed, sums, masses), found)
+        values = (signed, np.abs(signed))[: self.k - len(first) - 1]
+        sums, *masses = ((true * d[:, None]).T @ true for d in values)
+        self._with_two_more(Part(first, others, true, signed, sums, *masses), found)
 
 
 class Part(NamedTuple):
@@ -239,7 +293,7 @@ class Part(NamedTuple):
     X: np.ndarray
     signed: np.ndarray
     sums: np.ndarray
-    masses: np.ndarray | None
+    masses: np.ndarray | None = None
 
 
 class Found:
