@@ -2,41 +2,76 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib as mpl
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.panels import page
-from figures.style import COLOURS, STYLE, THEORY, log_ticks
+from figures.style import BAND, COLOURS, SMALL, STYLE, THEORY, log_ticks
 
 LABELS = {"eps_y": "error on fresh rows", "mse": "mean squared error on fresh rows"}
 
 
-def draw(curve: xr.Dataset, line: xr.Dataset) -> Figure:
-    """Draw the error on fresh rows against the number of examples, and where the rows of the table end.
+def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
+    """Draw the error on fresh rows against the number of examples, with what was measured, and theory alone.
 
     Parameters
     ----------
     curve
-        What `statmech.predict_learning_curve` returns, whose fits are drawn if it has some.
+        What `statmech.predict_learning_curve` returns.
     line
         The same at many numbers of examples.
+    table
+        The name of the table, for the title.
     """
     name = "eps_y" if "eps_y" in curve else "mse"
+    about = curve.attrs
     with mpl.rc_context(STYLE):
-        figure, ax = page(3.2, width=4.5)
-        ax.plot(line.P, line[name], color=THEORY, label="predicted")
+        figure, ax = page(4.0, width=4.8)
+        if f"{name}_low" in line:
+            ax.fill_between(
+                line.P, line[f"{name}_low"], line[f"{name}_high"], color=COLOURS[0], alpha=BAND, linewidth=0
+            )
+            ax.plot(line.P, line[name], color=COLOURS[0], label="predicted, with a band of 90 %")
+            ax.plot(line.P, line[f"{name}_theory"], color=THEORY, linestyle="--", label="theory alone")
+            points = curve.size, curve[f"{name}_measured"], curve[f"{name}_measured_error"]
+            _draw_points(ax, *points, "o", "measured, with standard errors")
+        else:
+            ax.plot(line.P, line[name], color=THEORY, label="theory alone")
         if f"{name}_fit" in curve:
-            deviation = curve[f"{name}_fit_error"]
-            points = {"fmt": "o", "markersize": 4, "capsize": 2, "color": COLOURS[0], "markerfacecolor": "white"}
-            ax.errorbar(curve.P, curve[f"{name}_fit"], deviation, label="fits, with standard errors", **points)
-        ax.axvline(curve.attrs["rows"], color="0.5", linestyle=":", linewidth=0.8, label="rows of the table")
-        ax.set_xscale("log")
+            _draw_points(
+                ax, curve.P, curve[f"{name}_fit"], curve[f"{name}_fit_error"], "s", "fits, with standard errors"
+            )
+        if "rarer_fraction" in about:
+            label = "always the more frequent label"
+            ax.axhline(about["rarer_fraction"], color="0.5", linestyle="-.", linewidth=0.8, label=label)
+        ax.axvline(about["rows"], color="0.5", linestyle=":", linewidth=0.8, label="rows of the table")
+        ax.set(xscale="log", yscale="log")
         log_ticks(ax.xaxis)
-        if (line[name] > 0).any():  # else nothing is determined, or no error is left
-            ax.set_yscale("log")
-            log_ticks(ax.yaxis)
+        log_ticks(ax.yaxis)
         ax.set_xlabel("examples $P$")
         ax.set_ylabel(LABELS[name])
-        ax.legend(frameon=False)
+        penalty = r"best $\lambda$" if about["lam"] == "best" else rf"$\lambda$ = {about['lam']}"
+        ax.set_title(f"{escape(table)}{': ' if table else ''}{about['loss']} loss, {penalty}")
+        ax.legend(frameon=False, fontsize=SMALL, loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=2)
     return figure
+
+
+def escape(text: str) -> str:
+    """Escape dollar signs, which would begin mathematics."""
+    return text.replace("$", r"\$")
+
+
+def _draw_points(ax: Axes, P: xr.DataArray, error: xr.DataArray, bar: xr.DataArray, marker: str, label: str) -> None:
+    known = error.notnull().values
+    style: dict[str, Any] = {
+        "markersize": 4,
+        "capsize": 2,
+        "color": COLOURS[1],
+        "markerfacecolor": "white",
+        "linestyle": "none",
+    }
+    ax.errorbar(P.values[known], error.values[known], bar.values[known], marker=marker, label=label, **style)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import re
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from statmech.errors import ScenarioError
+from statmech.errors import ConfigError, ScenarioError
 from statmech.runtime.files import opened, version
+from statmech.table_columns import RECOGNISED, columns_of
+from statmech.table_files import read_frame
 
 NONE = 1e-15  # an eigenvalue, relative to the largest and over N, that is rounding
-MOST_BYTES = 2**30  # of a file; converted to float64 and centred it takes several times this memory
+MAX_BYTES = 2**30  # of a .npy file; converted to float64 and centred it takes several times this memory
 
 
 def table(path: str) -> np.ndarray:
-    """The rows (rows, columns) of a .npy or .csv file, centred, with mean |x|^2 = 1, in float32.
+    """The rows (rows, columns) of a .npy file or of a table, centred, with mean |x|^2 = 1, in float32.
 
     Raises `ScenarioError` if the file is not a table of finite real numbers whose rows differ.
     """
@@ -53,10 +53,9 @@ def _digest(path: str, state: tuple[int, ...]) -> str:
 @lru_cache(maxsize=4)
 def _table(path: str, state: tuple[int, ...]) -> np.ndarray:
     try:
-        rows = np.atleast_2d(_real(_numbers(Path(path))))
-    except (OSError, ValueError, TypeError, EOFError, MemoryError) as failure:
-        problem = f"{path or 'path'}: not a readable table of numbers: {_why(failure)}"
-        raise ScenarioError([(("inputs",), problem)]) from None
+        rows = _numbers(path)
+    except ConfigError as failure:
+        raise ScenarioError([(("inputs",), str(failure))]) from None
     rows = rows - rows.mean(axis=0)
     scale = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
     if rows.ndim != 2 or not np.isfinite(scale) or scale == 0:
@@ -64,37 +63,21 @@ def _table(path: str, state: tuple[int, ...]) -> np.ndarray:
     return (rows / scale).astype(np.float32)
 
 
-def _numbers(path: Path) -> np.ndarray:
-    """The numbers of an ordinary file of bounded size; reading a device or a pipe might never end."""
-    with opened(path, MOST_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
-        if path.suffix == ".npy":
-            return np.lib.format.read_array(file, allow_pickle=False)
-        return np.loadtxt(io.TextIOWrapper(file, "utf-8"), delimiter=",")
-
-
-class _Unreal(ValueError):
-    """A table without real numbers; the message does not quote the file, only the type of its entries."""
-
-
-def _real(rows: np.ndarray) -> np.ndarray:
-    """Numbers as floats; complex numbers are refused."""
+def _numbers(path: str) -> np.ndarray:
+    """Return the numbers of a .npy file, or of a table whose words become indicators."""
+    if Path(path).suffix != ".npy":
+        found = read_frame(path)
+        try:
+            return columns_of(found.frame, None, RECOGNISED, found.first_row).X
+        except ConfigError as failure:
+            raise ConfigError(f"{path}: {failure}") from None
+    try:
+        with opened(Path(path), MAX_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            rows = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError) as failure:
+        why = getattr(failure, "strerror", None) or "its content is not an array"
+        raise ConfigError(f"{path}: not a readable table: {why}") from None
     if rows.dtype.kind not in "buif" or not rows.size:
-        raise _Unreal(f"real numbers are needed, not {rows.dtype.name}" if rows.size else "it is empty")
-    return rows.astype(float)
-
-
-def _why(failure: Exception) -> str:
-    """The reason why a file is not a table, without quoting it: others than its owner may see the message.
-
-    >>> _why(ValueError("could not convert string 'secret' to float64 at row 0, column 2."))
-    'row 1, column 2 is not a number'
-    """
-    if isinstance(failure, _Unreal):
-        return str(failure)
-    if isinstance(failure, OSError):
-        return failure.strerror or "no such file"  # NumPy's error for a missing file has no strerror
-    if place := re.search(r" at row (\d+), column (\d+)\.$", str(failure)):  # NumPy counts rows from 0, columns from 1
-        return f"row {int(place[1]) + 1}, column {place[2]} is not a number"
-    if place := re.search(r"^the number of columns changed from \d+ to \d+ at row \d+", str(failure)):
-        return place[0]
-    return "its content is not a table"
+        what = f"real numbers are needed, not {rows.dtype.name}" if rows.size else "it is empty"
+        raise ConfigError(f"{path}: not a readable table: {what}")
+    return np.atleast_2d(rows.astype(float))

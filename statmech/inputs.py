@@ -317,15 +317,17 @@ class Features(Inputs):
 
 @dataclass(frozen=True)
 class Rows(Inputs):
-    """Rows of a table drawn with replacement: a .npy or .csv file of numbers, centred, with mean |x|^2 = 1.
+    """Rows of a table drawn with replacement: a .npy file of numbers or a table, centred, with mean |x|^2 = 1.
 
     With a `target`, the column that is predicted, they are those of `statmech.LabelledRows` and `statmech.OnlineRows`.
+    Columns of a file with a target are standardised, unless it is taken `raw`.
     """
 
     isotropic = False
     sized = True
     path: str = ""
     target: str | int | None = None
+    raw: bool = False
 
     def problem(self, N: int) -> Problem | None:
         from statmech.real_table import is_data_set  # here: other inputs need no data sets
@@ -442,7 +444,8 @@ def label_of(law: Inputs) -> str:
     if isinstance(form, str):
         return form
     [(name, values)] = form.items()
-    return f"{name} {' '.join(str(value) for value in values.values())}"
+    words = (key if value is True else str(value) for key, value in values.items())
+    return f"{name} {' '.join(words)}"
 
 
 def _spectrum_problem(spectrum: Any) -> Problem | None:

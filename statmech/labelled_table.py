@@ -2,44 +2,59 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from statmech.errors import ConfigError, not_known, quoted
-from statmech.runtime.files import opened
+from statmech import table_columns, table_files
+from statmech.errors import ConfigError, quoted
+from statmech.table_columns import ARRAYS, MAX_SHOWN, ColumnOptions, columns_of
+from statmech.table_files import FileFormat, read_frame
 
-MOST_BYTES = 2**30  # of a file
-FEWEST = 20  # rows of a table
+if TYPE_CHECKING:
+    import pandas as pd
+
+MIN_ROWS = 20  # of a table
 
 
 class Labelled(NamedTuple):
-    """Inputs X (n, N), a target y (n,), and what its two labels, +1 first, are called; None for numbers."""
+    """Inputs X (n, N), a target y (n,), what its two labels, +1 first, are called (None for numbers), and notes on what
+    was made of the table, of which there are none where X was an array of numbers."""
 
     X: np.ndarray
     y: np.ndarray
     labels: tuple[str, str] | None
+    notes: tuple[str, ...] = ()
 
 
-def labelled(X: object, y: object, *, numbers: bool = False) -> Labelled:
-    """Arrays as a table with a target; a target of two values becomes labels, the larger one +1.
+def labelled(
+    X: object,
+    y: object,
+    *,
+    numbers: bool = False,
+    positive: str | None = None,
+    options: ColumnOptions = ARRAYS,
+) -> Labelled:
+    """Return arrays or a data frame as a table with a target; of two values the larger one, or `positive`, is +1.
 
     Parameters
     ----------
-    X : array (n, N)
-        Numbers.
-    y : array (n,)
-        Two different values of any kind, or numbers.
+    X : array (n, N) or pandas.DataFrame
+        Numbers, and in a data frame also words, dates and missing cells.
+    y : array (n,) or str
+        Two different values of any kind, or numbers; or the name of a column of the data frame.
     numbers
         Whether a target of two values remains a number.
+    positive
+        The value of the target that is +1; all others are -1.
+    options
+        What becomes of columns and cells.
 
     Raises
     ------
     ConfigError
-        For too few rows, inputs or a target that are not finite numbers, and inputs that do not vary.
+        For too few rows, inputs that do not vary, and columns, cells or targets that cannot be used.
 
     Examples
     --------
@@ -48,102 +63,100 @@ def labelled(X: object, y: object, *, numbers: bool = False) -> Labelled:
     >>> table.labels, table.y[:2]
     (('yes', 'no'), array([ 1., -1.]))
     """
-    rows, target = _numbers(X, "X"), np.asarray(y)
+    import pandas as pd
+
+    if isinstance(y, str):
+        if not isinstance(X, pd.DataFrame):
+            raise ConfigError(f"y is {quoted(y)}: a column has a name only if X is a data frame or a file")
+        return _from_frame(X, y, options, numbers, positive)
+    target, rows = np.asarray(y), X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if rows.ndim != 2 or target.shape != rows.shape[:1]:
         shapes = f"not of shapes {rows.shape} and {target.shape}"
         raise ConfigError(f"X must be a table (n, N) and y its target (n,), {shapes}")
-    if len(rows) < FEWEST:
-        raise ConfigError(f"a table of {len(rows)} rows is too short: {FEWEST} rows are needed")
-    if not np.ptp(rows, axis=0).any():
-        raise ConfigError("X does not vary: all its columns are constant")
-    values = np.unique(target)
-    if len(values) == 1:
-        raise ConfigError(f"the target has one value, {quoted(str(values[0]))}: two, or numbers, are needed")
-    if len(values) == 2 and not numbers:
-        low, high = map(str, values.tolist())
-        return Labelled(rows, np.where(target == values[1], 1.0, -1.0), (high, low))
-    if target.dtype.kind not in "buif":
-        raise ConfigError(f"the target has {len(values)} values: two, or numbers, are needed")
-    return Labelled(rows, _numbers(target, "y"), None)
+    frame = pd.DataFrame(rows).rename(columns=str).reset_index(drop=True)
+    name = next(name for name in ("target", *map(str, range(rows.shape[1] + 1))) if name not in frame.columns)
+    return _from_frame(frame.assign(**{name: target}), name, options, numbers, positive)
 
 
-def read(path: str, target: str) -> Labelled:
-    """The table of a .csv file, with or without a line of names, whose target is a column's name or number.
+def read(
+    path: str,
+    target: str,
+    file: FileFormat = table_files.RECOGNISED,
+    options: ColumnOptions = table_columns.RECOGNISED,
+    *,
+    numbers: bool = False,
+    positive: str | None = None,
+) -> Labelled:
+    """Read the table of a file, whose target is the name of a column, or its number from 0; -1 is the last.
 
     Parameters
     ----------
     path
         The file.
     target
-        The name of the target's column, or its number, which counts from 0; -1 is the last.
+        The column to predict.
+    file, options
+        How the file is read, and what becomes of columns and cells.
+    numbers, positive
+        As of `labelled`.
 
     Raises
     ------
     ConfigError
-        For a file that is not such a table.
+        For a file that is not such a table; the message names the file.
     """
-    lines = _lines(path)
-    names = [] if _all_numbers(lines[0]) else lines[0]
-    rows = lines[1:] if names and len(set(names)) == len(names) and not _like(lines[0], lines[1:]) else lines
-    names = names if len(rows) < len(lines) else []
-    at = _column(path, target, names, len(lines[0]))
-    inputs = [[entry for place, entry in enumerate(row) if place != at] for row in rows]
-    values = [row[at].strip() for row in rows]
-    numbers = np.array(values, float) if _all_numbers(values) else np.array(values)
+    found = read_frame(path, file)
     try:
-        return labelled(np.array(inputs, float), numbers)
-    except ValueError as failure:
-        if isinstance(failure, ConfigError):
-            raise ConfigError(f"{path}: {failure}") from None
-        row, column = next((r, c) for r, row in enumerate(inputs) for c, it in enumerate(row) if not _all_numbers([it]))
-        column += column >= at
-        name = f"column {quoted(names[column])}" if names else f"column {column}"
-        raise ConfigError(f"{path}: row {row + 1 + (len(lines) - len(rows))}, {name} is not a number") from None
+        table = _from_frame(found.frame, target, options, numbers, positive, found.first_row)
+    except ConfigError as failure:
+        raise ConfigError(f"{path}: {failure}") from None
+    return table._replace(notes=(*table.notes, *found.notes))
 
 
-def _lines(path: str) -> list[list[str]]:
-    """The rows of a file, all of one length."""
-    try:
-        with opened(Path(path), MOST_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
-            rows = [row for row in csv.reader(io.TextIOWrapper(file, "utf-8", newline="")) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as failure:
-        raise ConfigError(f"{path}: not a readable table: {getattr(failure, 'strerror', None) or 'not text'}") from None
-    if len(rows) < 2:
-        raise ConfigError(f"{path}: a table needs rows, and a target for each")
-    if odd := next((at for at, row in enumerate(rows) if len(row) != len(rows[0])), None):
-        raise ConfigError(f"{path}: row {odd + 1} has {len(rows[odd])} columns, the first one {len(rows[0])}")
-    return rows
+def _from_frame(
+    frame: pd.DataFrame,
+    target: str,
+    options: ColumnOptions,
+    numbers: bool,
+    positive: str | None,
+    first_row: int = 1,
+) -> Labelled:
+    columns = columns_of(frame, target, options, first_row)
+    rows, y = columns.X, columns.target
+    if len(rows) < MIN_ROWS:
+        raise ConfigError(f"a table of {len(rows)} rows is too short: {MIN_ROWS} rows are needed")
+    if not rows.size or not np.ptp(rows, axis=0).any():
+        raise ConfigError("no input varies: all columns are constant, or left out")
+    if positive is not None:
+        return _of_labels(rows, y.astype(str) == positive, positive, _others(y, positive), columns.notes)
+    y = y.astype(str) if y.dtype.kind not in "buif" else y
+    values = np.unique(y)
+    if len(values) == 1:
+        raise ConfigError(f"the target has one value, {quoted(str(values[0]))}: two, or numbers, are needed")
+    if len(values) == 2 and not numbers:
+        low, high = map(str, values.tolist())
+        return _of_labels(rows, y == values[1], high, low, columns.notes)
+    if y.dtype.kind not in "buif":
+        shown = ", ".join(map(str, values[:MAX_SHOWN])) + (", ..." if len(values) > MAX_SHOWN else "")
+        raise ConfigError(
+            f"the target has {len(values)} values, {shown}: two, or numbers, are needed. To predict one of them "
+            f"against all others, name it: --positive {quoted(str(values[0]))} (in Python positive={str(values[0])!r})"
+        )
+    if (infinite := np.isinf(y.astype(float))).any():
+        raise ConfigError(f"the target is infinite in row {int(np.argmax(infinite)) + first_row}")
+    return Labelled(rows, y.astype(float), None, columns.notes)
 
 
-def _like(first: list[str], others: list[list[str]]) -> bool:
-    """True if a first row with words is data like the others, whose columns have words in the same places."""
-    words = [not _all_numbers([entry]) for entry in first]
-    return all(_all_numbers([row[at]]) is not word for at, word in enumerate(words) for row in others[:FEWEST])
+def _of_labels(rows: np.ndarray, right: np.ndarray, high: str, low: str, notes: Sequence[str]) -> Labelled:
+    return Labelled(rows, np.where(right, 1.0, -1.0), (high, low), tuple(notes))
 
 
-def _column(path: str, target: str, names: list[str], columns: int) -> int:
-    """The number of the target's column."""
-    if target in names:
-        return names.index(target)
-    if target.lstrip("-").isdigit() and -columns <= int(target) < columns:
-        return int(target) % columns
-    known = names or [str(at) for at in range(columns)]
-    raise ConfigError(f"{path}: {not_known(target, 'a column', known)}")
-
-
-def _all_numbers(entries: list[str]) -> bool:
-    try:
-        np.array(entries, float)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(values: object, name: str) -> np.ndarray:
-    """Finite numbers in float64."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "buif":
-        raise ConfigError(f"{name} must be numbers, not {array.dtype.name}")
-    if not np.isfinite(array).all():
-        raise ConfigError(f"{name} must be finite: {int(np.sum(~np.isfinite(array)))} entries are not")
-    return array.astype(float)
+def _others(y: np.ndarray, positive: str) -> str:
+    """Return a name for all values of a target but one."""
+    values = sorted(set(map(str, y.tolist())))
+    if positive not in values:
+        raise ConfigError(f"no row has the target {quoted(positive)}: its values are {', '.join(values[:MAX_SHOWN])}")
+    others = [value for value in values if value != positive]
+    if not others:
+        raise ConfigError(f"the target has one value, {quoted(positive)}: two are needed")
+    return others[0] if len(others) == 1 else f"not {positive}"

@@ -1,88 +1,106 @@
-r"""The learning curve of a table of real data: the error on fresh rows, from the table alone.
+r"""The learning curve of a table of real data: the error on fresh rows at any number of examples.
 
 Theory of learners with an l2 penalty (`theory.tables`) takes two classes as two clusters of one covariance, and a
-squared error by the covariances of inputs and target. The covariance of the population, which is not that of its
-sample, follows from the resolvent of the rows; nothing is fitted.
+squared error by the covariances of inputs and target; the covariance of the population follows from the resolvent of
+the rows. Real classes are not Gaussian clusters. Therefore fits at two numbers of examples and the errors of all rows,
+each by a learner that has not seen the row, measure how far theory is off, and move it
+(`theory.tables.anchored_curves`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from statmech import table_columns, table_files
 from statmech.convex.losses import LOSSES, OF_DESCENT, Loss
 from statmech.errors import ConfigError, not_known
-from statmech.labelled_table import labelled
+from statmech.labelled_table import Labelled, labelled, read
 from statmech.real_table import RealTable, real_table
+from statmech.table_columns import KEEP_ALL, ColumnOptions
 from statmech.table_diagnosis import diagnosis
+from statmech.table_files import FileFormat
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from theory.tables.anchored_curves import Curve, ErrorScale, Measured
     from theory.tables.fresh_rows import FreshRows
 
 CITES = ("golub1979", "jacot2020", "wei2022", "misiakiewicz2024")  # papers, by their keys in the bibliography
 CITES_OF_LABELS = ("mignacco2020", "loureiro2021mixtures")
 BEST = "best"
-HALVES = 4  # doublings of the number of examples on both sides of the rows, by default
-SETS = 20
-PENALTY_LIMIT = (
-    "with {:,} examples or more the rows do not determine the error at the best penalty; the weakest penalty at which "
-    "they do is taken, and the best error can be smaller"
-)
+FEWEST_EXAMPLES, MOST_EXAMPLES = 1 / 16, 4  # of the rows, by default: bands were tested up to four times the rows
+PENALTIES = {True: np.geomspace(1e-4, 1e2, 7), False: np.geomspace(1e-6, 1e4, 11)}  # of labels, and of numbers
+MIN_KNOTS, SPLINE_POINTS = 4, 481  # of a spline through the errors of these penalties
+MIN_SETS, MAX_SETS = 6, 20  # of examples, at each of two sizes
+FIT_SECONDS = 1.8  # of one core, for the fits at both sizes
+MIN_FIT_EXAMPLES = 8
+CHECK_SETS = 20
 
 
 def predict_learning_curve(
     X: object,
-    y: object,
+    y: object = "-1",
     *,
-    loss: str = "logistic",
-    lam: float | str = 0.1,
+    loss: str | None = None,
+    lam: float | str = BEST,
     P: Sequence[int] | None = None,
+    fits: bool = True,
     check: bool | int = False,
-    key: int = 0,
-    labels: tuple[str, str] | None = None,
+    intercept: bool = True,
+    standardise: bool = True,
+    positive: str | None = None,
     numbers: bool = False,
+    key: int = 0,
 ) -> xr.Dataset:
-    r"""Predict the error of a linear learner without an intercept on fresh rows at each number of examples P.
+    r"""Predict the error of a linear learner on fresh rows at each number of examples P.
 
     The learner minimises :math:`\sum_\mu\ell(y^\mu h^\mu) + \tfrac\lambda2|\mathbf w|^2`,
-    :math:`h = \mathbf w\cdot\mathbf x`, of P rows drawn without replacement. Columns are centred, and rows divided by
-    one number so that the mean of :math:`|\mathbf x|^2` is 1.
+    :math:`h = \mathbf w\cdot\mathbf x + b`, of P rows drawn without replacement. Columns are centred and standardised,
+    and rows divided by one number so that the mean of :math:`|\mathbf x|^2` is 1.
 
     Parameters
     ----------
-    X : array (n, N)
-        Rows of numbers; columns that do not vary are left out.
-    y : array (n,)
-        A target of two values, or of numbers with the loss "square".
+    X : array (n, N), pandas.DataFrame, or path of a file
+        Rows. Words of a data frame or a file become indicators, and means replace missing cells; columns that do not
+        vary are left out.
+    y : array (n,) or str
+        A target of two values, or of numbers; or the name or number of its column. By default the last column.
     loss
-        One of `statmech.LOSSES`.
+        One of `statmech.LOSSES`; by default "logistic" for a target of two values, "square" for numbers.
     lam
         Strength of the penalty, above 0, or "best" for that of the smallest error at each P.
     P
-        Numbers of examples; by default from n/16 to 16 n.
+        Numbers of examples; by default from n/16 to 4 n.
+    fits
+        Whether fits to the table measure how far theory is off. False: theory alone, and nothing is fitted.
     check
-        Whether to fit as well: `True` for 20 sets of examples, or their number.
-    key
-        Of the random numbers of these sets.
-    labels
-        What the labels +1 and -1 are called, where y is already +1 and -1.
+        Whether to fit at each P below n as well: `True` for 20 sets of examples, or their number.
+    intercept
+        Whether the learner has an intercept b, which has no penalty.
+    standardise
+        Whether columns are divided by their standard deviations.
+    positive
+        The value of the target that is predicted against all others.
     numbers
         Whether a target of two values is a number, whose squared error is predicted.
+    key
+        Of the random numbers of sets of examples.
 
     Returns
     -------
     xarray.Dataset
         Along P: `eps_y`, the fraction of wrong labels, or `mse`, the mean squared error of a target with its noise;
-        `lam`; with `check` also `eps_y_fit` or `mse_fit`, means over sets of the error on the rows that were not
-        examples, and their standard errors `..._fit_error`. NaN where the table does not determine the error.
-        Attributes: the diagnosis, `warnings`, one sentence per line, and `cites`, keys of papers
-        (`statmech.results.citations.bibtex`); where some errors are not determined also `most_examples`, up to which
-        they are.
+        `..._low` and `..._high`, the ends of a band of 90 %; `..._theory`, theory alone; `lam`; with `check` also
+        `..._fit`, means over sets of the error on the rows that were not examples, and `..._fit_error`, their standard
+        errors. Along `size`, the three measured numbers of examples: `..._measured`, `..._measured_error`,
+        `..._measured_theory`. NaN where the table does not determine the error.
+        Attributes: `verdict`, the diagnosis, `notes` and `warnings`, one sentence per line, and `cites`, keys of papers
+        (`statmech.results.citations.bibtex`).
 
     Raises
     ------
@@ -100,193 +118,320 @@ def predict_learning_curve(
     >>> rng = np.random.default_rng(0)
     >>> y = np.where(np.arange(400) % 2, 1, -1)
     >>> X = rng.standard_normal((400, 40)) + 0.25 * y[:, None]
-    >>> predict_learning_curve(X, y, P=[40, 80, 160]).eps_y.values.round(3)
-    array([0.12 , 0.107, 0.099])
+    >>> curve = predict_learning_curve(X, y, lam=0.1, P=[40, 400, 1600])
+    >>> curve.eps_y.values.round(3), curve.verdict
+    (array([0.12 , 0.107, 0.099]), 'good')
     """
-    return curve_of(prepared(X, y, loss, labels, numbers), lam=lam, P=P, check=check, key=key)
+    table = labelled_from(X, y, numbers=numbers, positive=positive)
+    prepared = PreparedCurve(table, loss, intercept=intercept, standardise=standardise)
+    return prepared.predict(lam=lam, P=P, fits=fits, check=check, key=key)
 
 
-class Prepared(NamedTuple):
-    """A table whose curve is to be predicted, what theory knows of its rows, a loss, and what describes both."""
-
-    table: RealTable
-    rows: FreshRows
-    loss: Loss
-    attributes: dict[str, Any]
-
-    def strengths(self, P: np.ndarray, lam: float | str) -> np.ndarray:
-        """Return the strengths of the penalty at each number of examples."""
-        return self.rows.best_penalties(self.loss, P) if lam == BEST else np.full(len(P), lam, float)
-
-    def errors(self, P: np.ndarray, strengths: np.ndarray) -> np.ndarray:
-        """Predict the error at each number of examples; NaN where the table does not determine it."""
-        state = self.rows.described(self.loss, P, strengths)
-        return state.eps_y if self.table.labels else state.mse_y
-
-    def most_examples(self, beyond: int, lam: float | str) -> int:
-        """Find the largest number of examples with a known error, below one whose error is not known."""
-
-        def is_unknown(P: int) -> bool:
-            return bool(np.isnan(self.errors(np.array([P]), self.strengths(np.array([P]), lam))[0]))
-
-        return 1 + bisect_left(range(2, beyond), True, key=is_unknown)
-
-    def limits(self, P: np.ndarray, lam: float | str, strengths: np.ndarray, errors: np.ndarray) -> dict[str, Any]:
-        """Return `most_examples` and a warning where the table determines no error, or none at the best penalty."""
-        found: dict[str, Any] = {}
-        if np.isnan(errors).any():
-            found["most_examples"] = self.most_examples(P[np.isnan(errors)][0], lam)
-        if lam == BEST and not self.table.labels:  # that of labels is never the weakest one of a known error
-            limited = np.isnan(self.errors(P, strengths / 2)) & np.isfinite(errors)
-            if limited.any():
-                warnings = [self.attributes["warnings"], PENALTY_LIMIT.format(P[limited][0])]
-                found["warnings"] = "\n".join(filter(None, warnings))
-        return found
-
-
-def prepared(
-    X: object, y: object, loss: str = "logistic", labels: tuple[str, str] | None = None, numbers: bool = False
-) -> Prepared:
-    """A table with all that its curve needs at any number of examples.
-
-    Parameters
-    ----------
-    X, y, loss, labels, numbers
-        As of `predict_learning_curve`.
-    """
-    from theory.tables.fresh_rows import FreshRows
-
-    table = real_table(labelled(X, y, numbers=numbers))
-    kind = _loss(loss, table)
-    attributes = {
-        "loss": loss,
-        "target": " and ".join(labels) if labels else table.kind,
-        **diagnosis(table),
-        "cites": [*CITES, *(CITES_OF_LABELS if table.labels else ())],
-    }
-    return Prepared(table, FreshRows(table), kind, attributes)
-
-
-def curve_of(
-    given: Prepared,
+def labelled_from(
+    X: object,
+    y: object,
+    file: FileFormat = table_files.RECOGNISED,
+    options: ColumnOptions = table_columns.RECOGNISED,
     *,
-    lam: float | str = 0.1,
-    P: Sequence[int] | None = None,
-    check: bool | int = False,
-    key: int = 0,
-) -> xr.Dataset:
-    """Predict the learning curve of a table that is prepared, at any number of examples.
+    numbers: bool = False,
+    positive: str | None = None,
+) -> Labelled:
+    """Return the table of a file, of a data frame or of arrays.
 
     Parameters
     ----------
-    given
-        What `prepared` returns.
-    lam, P, check, key
+    X, y, numbers, positive
+        As of `predict_learning_curve`.
+    file, options
+        How a file is read, and what becomes of columns and cells.
+    """
+    from os import PathLike
+
+    if isinstance(X, str | PathLike):
+        return read(str(X), str(y), file, options, numbers=numbers, positive=positive)
+    options = options if hasattr(X, "columns") else ColumnOptions(options.drop, KEEP_ALL, options.missing)
+    return labelled(X, y, numbers=numbers, positive=positive, options=options)
+
+
+class Curves(NamedTuple):
+    """Penalties (P,), errors of theory and of the anchored curve (P,), and the latter of both classes (2, P)."""
+
+    lam: np.ndarray
+    total: Curve
+    classes: np.ndarray
+
+
+class PreparedCurve:
+    """A table with all that its learning curve needs at any number of examples; what is measured is measured once.
+
+    Parameters
+    ----------
+    table
+        The table.
+    loss, intercept, standardise
         As of `predict_learning_curve`.
     """
-    import xarray as xr
 
-    table, loss, examples = given.table, given.loss, _examples(P, len(given.table.y))
-    if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
-        raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
-    name, strengths = "eps_y" if table.labels else "mse", given.strengths(examples, lam)
-    error = given.errors(examples, strengths)
-    values: dict[str, Any] = {name: ("P", error), "lam": ("P", strengths)}
-    if check:
-        sets = SETS if check is True else int(check)
-        mean, deviation = _fitted(table, loss, strengths, examples, sets, key)
-        values |= {f"{name}_fit": ("P", mean), f"{name}_fit_error": ("P", deviation)}
-    limits = given.limits(examples, lam, strengths, error)
-    return xr.Dataset(values, {"P": examples}, given.attributes | limits)
+    def __init__(self, table: Labelled, loss: str | None = None, intercept: bool = True, standardise: bool = True):
+        from theory.tables.fresh_rows import FreshRows
+
+        self.table: RealTable = real_table(table, standardise)
+        self.loss_name, self.loss = _loss(loss, self.table)
+        self.intercept, self.standardise, self.notes = intercept, standardise, table.notes
+        self.rows: FreshRows = FreshRows(self.table, intercept)
+        self.name = "eps_y" if self.table.labels else "mse"
+        self._fits: dict[tuple[int, float, int, int], tuple[float, float]] = {}
+        self._left_out: dict[float, np.ndarray] = {}
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The numbers of examples at which errors are measured: an eighth, a half and all of the rows."""
+        n = len(self.table.Z)
+        return np.array([max(n // 8, MIN_FIT_EXAMPLES), n // 2, n])
+
+    @cached_property
+    def fractions(self) -> np.ndarray:
+        """The fractions of the labels +1 and -1 (2,)."""
+        positives = float(np.mean(self.table.y > 0))
+        return np.array([positives, 1 - positives])
+
+    def predict(
+        self,
+        *,
+        lam: float | str = BEST,
+        P: Sequence[int] | None = None,
+        fits: bool = True,
+        check: bool | int = False,
+        key: int = 0,
+    ) -> xr.Dataset:
+        """Predict the learning curve.
+
+        Parameters
+        ----------
+        lam, P, fits, check, key
+            As of `predict_learning_curve`.
+        """
+        import xarray as xr
+
+        if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
+            raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
+        examples = _examples(P, len(self.table.Z))
+        values, attributes = (self._moved if fits else self._theory_alone)(examples, lam, key)
+        if check:
+            sets = CHECK_SETS if check is True else int(check)
+            found = [self._fitted(p, strength, sets, key) for p, strength in zip(examples, values["lam"], strict=True)]
+            values |= {f"{self.name}_fit": np.array(found)[:, 0], f"{self.name}_fit_error": np.array(found)[:, 1]}
+        along = {
+            name: (("size",) if "_measured" in name else ("label", "P") if "_class" in name else ("P",), array)
+            for name, array in values.items()
+        }
+        coordinates: dict[str, Any] = {"P": examples, "size": self.sizes}
+        if self.table.labels:
+            coordinates["label"] = list(self.table.labels)
+        return xr.Dataset(along, coordinates, {**self._attributes(lam, fits), **attributes})
+
+    def _attributes(self, lam: float | str, fits: bool) -> dict[str, Any]:
+        table = self.table
+        about: dict[str, Any] = {
+            "loss": self.loss_name,
+            "lam": str(lam),
+            "intercept": int(self.intercept),
+            "standardised": int(self.standardise),
+            "target": table.kind,
+            "notes": "\n".join(self.notes),
+            **diagnosis(table),
+            "cites": [*CITES, *(CITES_OF_LABELS if table.labels else ())],
+        }
+        if table.labels:
+            about["rarer_label"] = table.labels[int(np.argmin(self.fractions))]
+            about["rarer_fraction"] = float(self.fractions.min())
+        return about
+
+    def _theory_alone(self, P: np.ndarray, lam: float | str, key: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        strengths = self.rows.best_penalties(self.loss, P) if lam == BEST else np.full(len(P), lam, float)
+        state = self.rows.described(self.loss, P, strengths)
+        return {self.name: state.eps_y if self.table.labels else state.mse_y, "lam": strengths}, {"verdict": "theory"}
+
+    def _moved(self, P: np.ndarray, lam: float | str, key: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        from theory.tables import anchored_curves
+
+        name, n, count = self.name, len(self.table.Z), len(P)
+        points = np.concatenate([P, self.sizes])
+        found = self._best(points) if lam == BEST else self._at(points, float(lam))
+        measured = self._measured(found.lam[count:], key)
+        curve, at = found.total.split(count)
+        stabilities = self._arguments(found.lam[-1])
+        wrong = float(np.sum(_wrong(stabilities))) if self.table.labels else np.inf
+        scale = self._scale(measured)
+        verdict = anchored_curves.judge(measured, at, scale, wrong)
+        error = anchored_curves.moved_errors(P, curve, measured, at, scale)
+        if verdict not in ("good", "moved") or n < 2 * self.table.N:
+            error = np.where(n < P, np.nan, error)
+        half = scale.half_band(error)
+        values = {
+            name: error,
+            f"{name}_low": np.maximum(error - half, 0),
+            f"{name}_high": error + half,
+            f"{name}_theory": curve.theory,
+            "lam": found.lam[:count],
+            f"{name}_measured": measured.error,
+            f"{name}_measured_error": measured.deviation,
+            f"{name}_measured_theory": at.theory,
+        }
+        attributes: dict[str, Any] = {"verdict": verdict, "drift": _drift(measured, at, scale), "wrong": wrong}
+        if self.table.labels:
+            with np.errstate(all="ignore"):
+                values["eps_y_class"] = np.minimum(found.classes[:, :count] * error / curve.anchored, 1.0)
+            right = self.table.y > 0
+            attributes["class_errors"] = [float(np.mean(_wrong(stabilities[rows]))) for rows in (right, ~right)]
+        return values, attributes
+
+    def _scale(self, measured: Measured) -> ErrorScale:
+        """The scale on which errors are moved."""
+        from theory.tables.anchored_curves import LabelScale, SquaredScale
+
+        if self.table.labels:
+            return LabelScale(len(self.table.Z))
+        return SquaredScale(float(measured.deviation[-1] / measured.error[-1]))
+
+    def _arguments(self, lam: float) -> np.ndarray:
+        """The stabilities or residuals (n,) of all rows, each of a learner that has not seen the row."""
+        from simulate.kernels.leave_one_out import left_out_arguments
+
+        if lam not in self._left_out:
+            self._left_out[lam] = left_out_arguments(self.table, self.loss, lam, self.intercept)
+        return self._left_out[lam]
+
+    def _measured(self, lam: np.ndarray, key: int) -> Measured:
+        """The errors of fits at two sizes, and of all rows that learners have not seen."""
+        from statmech.scenarios.risk import seconds_of_fit
+        from theory.tables.anchored_curves import Measured
+
+        n, N = self.table.Z.shape
+        seconds = sum(seconds_of_fit(self.loss, int(P), N) for P in self.sizes[:2])
+        sets = int(np.clip(FIT_SECONDS / seconds, MIN_SETS, MAX_SETS))
+        fits = [self._fitted(P, strength, sets, key) for P, strength in zip(self.sizes[:2], lam, strict=False)]
+        left = self._arguments(float(lam[-1]))
+        errors = _wrong(left) if self.table.labels else left**2
+        mean = float(np.mean(errors))
+        deviation = np.sqrt(max(mean, 1 / n) * (1 - mean) / n) if self.table.labels else np.std(errors) / np.sqrt(n)
+        both = np.array([*fits, (mean, float(deviation))])
+        return Measured(self.sizes, both[:, 0], both[:, 1])
+
+    def _fitted(self, P: int, lam: float, sets: int, key: int) -> tuple[float, float]:
+        """The mean and the standard error of fits, tested on the rows that were not examples; NaN from P = n on."""
+        from simulate.kernels.table_fits import errors_on, fit
+
+        table, n = self.table, len(self.table.Z)
+        if n <= P or not np.isfinite(lam):
+            return np.nan, np.nan
+        known = (int(P), float(lam), sets, key)
+        if known not in self._fits:
+            errors = []
+            for index in range(sets):
+                order = np.random.default_rng([key, int(P), index]).permutation(n)
+                w = fit(table, self.loss, float(lam), order[:P], self.intercept).w
+                found = errors_on(table, w, order[P:])
+                errors.append(found.labels if table.labels else found.squares)
+            deviation = np.std(errors, ddof=1) / np.sqrt(sets) if sets > 1 else np.nan
+            self._fits[known] = float(np.mean(errors)), float(deviation)
+        return self._fits[known]
+
+    def _at(self, P: np.ndarray, lam: float) -> Curves:
+        """The curves of one penalty."""
+        from theory.tables.anchored_curves import Curve, anchored_errors, standardise_stabilities
+
+        n, strengths = len(self.table.Z), np.full(len(P) + 1, lam)
+        left = self._arguments(lam)
+        if not self.table.labels:
+            theory = self.rows.described(self.loss, np.append(P, n).astype(float), strengths).mse_y
+            anchored = theory[:-1] * np.mean(left**2) / theory[-1]
+            return Curves(strengths[:-1], Curve(theory[:-1], anchored), np.empty((0, len(P))))
+        positions = self.rows.positions(self.loss, np.append(P, n - 1).astype(float), strengths)
+        measured = standardise_stabilities(left, self.table.y)
+        classes = anchored_errors(positions[:, :-1], positions[:, -1:], measured, self.fractions)
+        theory = self.rows.described(self.loss, P.astype(float), strengths[:-1]).eps_y
+        return Curves(strengths[:-1], Curve(theory, self.fractions @ classes), classes)
+
+    def _best(self, P: np.ndarray) -> Curves:
+        """The curves of the penalty of the smallest anchored error at each number of examples."""
+        from theory.tables.anchored_curves import Curve
+
+        grid = np.log(PENALTIES[bool(self.table.labels)])
+        tried = [self._at(P, float(lam)) for lam in np.exp(grid)]
+        with np.errstate(all="ignore"):  # the logarithm of an error that is 0
+            log_errors = np.log([curves.total.anchored for curves in tried]).T
+        log_lam = np.array([_minimum(grid, column) for column in log_errors])
+        state = self.rows.described(self.loss, P.astype(float), np.exp(log_lam))
+        theory = state.eps_y if self.table.labels else state.mse_y
+        anchored = np.exp([_at_penalty(grid, column, lam) for column, lam in zip(log_errors, log_lam, strict=True)])
+        by_class = np.array([curves.classes for curves in tried])  # (penalty, class, P)
+        classes = [
+            [np.interp(lam, grid, values) for lam, values in zip(log_lam, rows.T, strict=True)]
+            for rows in by_class.swapaxes(0, 1)
+        ]
+        return Curves(np.exp(log_lam), Curve(theory, anchored), np.array(classes))
 
 
-def _loss(name: str, table: RealTable) -> Loss:
-    """The loss, for a target that it can have."""
+def _wrong(stabilities: np.ndarray) -> np.ndarray:
+    """Return 1 for each wrong label and 1/2 for a stability of 0."""
+    return 0.5 - 0.5 * np.sign(stabilities)
+
+
+def _minimum(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
+    """Return ln lambda of the smallest error, by a spline through the tried penalties; NaN if none is known."""
+    known = np.isfinite(log_errors)
+    if known.sum() < MIN_KNOTS:  # an error of 0, or penalties at which the table does not determine it
+        if np.isnan(log_errors).all():
+            return np.nan
+        return float(log_lam[len(log_lam) - 1 - int(np.nanargmin(log_errors[::-1]))])  # the strongest of equal ones
+    tried = log_lam[known]
+    line = np.linspace(tried[0], tried[-1], SPLINE_POINTS)
+    values = _spline(tried, log_errors[known])(line)
+    return float(line[SPLINE_POINTS - 1 - int(np.argmin(values[::-1]))])
+
+
+def _at_penalty(log_lam: np.ndarray, log_errors: np.ndarray, where: float) -> float:
+    """Return the logarithm of the error at a penalty."""
+    known = np.isfinite(log_errors)
+    if known.sum() < MIN_KNOTS or not np.isfinite(where):
+        near = np.abs(log_lam - where)
+        return float(log_errors[int(np.nanargmin(near))]) if np.isfinite(where) else np.nan
+    return float(_spline(log_lam[known], log_errors[known])(where))
+
+
+def _spline(x: np.ndarray, y: np.ndarray) -> Any:
+    """Return a curve through points that swings less beyond them than a cubic spline."""
+    from scipy.interpolate import Akima1DInterpolator
+
+    return Akima1DInterpolator(x, y, method="makima")
+
+
+def _drift(measured: Measured, at: Curve, scale: ErrorScale) -> float:
+    """Return by how much ln(measured / theory) falls from the first size to all rows, if by 2 standard errors, or 0."""
+    from theory.tables.anchored_curves import log_ratios
+
+    ratios = log_ratios(measured, at.theory, scale)
+    noise = measured.deviation / np.maximum(measured.error, scale.floor)
+    drift = ratios[-1] - ratios[0]
+    return float(drift) if abs(drift) > 2 * np.hypot(noise[0], noise[-1]) else 0.0
+
+
+def _loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
+    """Return the name of a loss that the target can have, and the loss."""
+    name = name or ("logistic" if table.labels else "square")
     if name not in LOSSES or name in OF_DESCENT:
         raise ConfigError(f"loss: {not_known(name, 'a loss', [it for it in LOSSES if it not in OF_DESCENT])}")
-    kind = LOSSES[name]()
     if table.labels is None and name != "square":
         raise ConfigError(f"the target is a number: the loss must be square, not {name}")
-    return kind
+    return name, LOSSES[name]()
 
 
 def _examples(P: Sequence[int] | None, n: int) -> np.ndarray:
     if P is None:
-        return np.unique(np.rint(n * 2.0 ** np.arange(-HALVES, HALVES + 1))).astype(int)
+        doublings = np.arange(np.log2(FEWEST_EXAMPLES), np.log2(MOST_EXAMPLES) + 1)
+        return np.unique(np.maximum((n * 2.0**doublings).astype(int), 2))
     examples = np.unique(np.atleast_1d(np.asarray(P)))
     if examples.dtype.kind not in "iu" or examples.size == 0 or examples[0] < 2:
         raise ConfigError(f"P must be whole numbers of examples, 2 or more, not {P!r}")
     return examples
-
-
-def _fitted(
-    table: RealTable, loss: Loss, lam: np.ndarray, P: np.ndarray, sets: int, key: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The mean and the standard error of fits on the rows that were not examples; NaN from P = n on."""
-    mean, deviation = np.full((2, len(P)), np.nan)
-    for at, (examples, strength) in enumerate(zip(P.tolist(), lam.tolist(), strict=True)):
-        if examples < len(table.Z) and np.isfinite(strength):
-            errors = [_fit(table, loss, strength, examples, [key, examples, one]) for one in range(sets)]
-            mean[at], deviation[at] = np.mean(errors), np.std(errors, ddof=1) / np.sqrt(sets) if sets > 1 else np.nan
-    return mean, deviation
-
-
-def _fit(table: RealTable, loss: Loss, lam: float, P: int, seed: list[int]) -> float:
-    """The error on the other rows of one fit."""
-    from simulate.kernels.table_fits import errors_on, problem_of
-    from simulate.minimisers.method import minimise
-
-    order = np.random.default_rng(seed).permutation(len(table.Z))
-    errors = errors_on(table, minimise(problem_of(table, loss, lam, order[:P])).w, order[P:])
-    return errors.labels if table.labels else errors.squares
-
-
-def described(curve: xr.Dataset) -> str:
-    """The diagnosis, the table, and the verdict: how much more examples would help.
-
-    Parameters
-    ----------
-    curve
-        What `predict_learning_curve` returns.
-    """
-    name = "eps_y" if "eps_y" in curve else "mse"
-    about = curve.attrs
-    left_out = f" ({about['constant_columns']} constant ones left out)" if about["constant_columns"] else ""
-    lines = [
-        f"{about['rows']:,} rows, {about['columns']:,} columns{left_out}; target: {about['target']}",
-        f"R2 of least squares {_R2_text(about['R2'], name)}; effectively {about['directions']:.3g} directions",
-        *(f"warning: {sentence}" for sentence in about["warnings"].splitlines()),
-        "",
-        f"{'examples':>10}  {'lam':>9}  {name + ', predicted':>16}" + ("  fits" if f"{name}_fit" in curve else ""),
-    ]
-    for at in range(curve.sizes["P"]):
-        one = curve.isel(P=at)
-        predicted = f"{float(one[name]):.4f}" if np.isfinite(one[name]) else "not determined"
-        line = f"{int(one.P):>10,}  {float(one.lam):>9.3g}  {predicted:>16}"
-        if f"{name}_fit" in curve and np.isfinite(one[f"{name}_fit"]):
-            line += f"  {float(one[f'{name}_fit']):.4f} +- {float(one[f'{name}_fit_error']):.4f}"
-        lines.append(line)
-    return "\n".join([*lines, "", _verdict(curve, name)])
-
-
-def _R2_text(R2: float, name: str) -> str:
-    if np.isnan(R2):
-        return "not determined"
-    above = ", above 2/pi, where no linear teacher has such labels" if 2 / np.pi < R2 else ", below 2/pi"
-    return f"{R2:.3f}{above if name == 'eps_y' else ''}"
-
-
-def _verdict(curve: xr.Dataset, name: str) -> str:
-    rows, known, most = curve.attrs["rows"], curve.dropna("P", subset=[name]), curve.attrs.get("most_examples")
-    beyond = f" with more than {most:,} examples" if most and most > 1 else ""
-    limit = f" The {rows:,} rows do not determine {name}{beyond}." if most else ""
-    if not known.sizes["P"]:
-        return limit.strip()
-    at, last = known.sel(P=rows, method="nearest"), known.isel(P=-1)
-    if last.P <= at.P:
-        return f"With {int(at.P):,} examples {name} is {float(at[name]):.4f}.{limit}"
-    gain = 1 - float(last[name]) / float(at[name])
-    return (
-        f"With {int(at.P):,} examples {name} is {float(at[name]):.4f}; {float(last.P / at.P):.3g} times as many would "
-        f"take it to {float(last[name]):.4f}, {100 * abs(gain):.0f} % {'lower' if gain >= 0 else 'higher'}.{limit}"
-    )

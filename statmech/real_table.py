@@ -1,9 +1,9 @@
 r"""Tables of real data as learners and theory see them: centred rows of one scale, a target, and their eigenbasis.
 
-Columns are centred, those that do not vary are left out, and all rows are divided by one number, so that the mean of
-:math:`|\mathbf x|^2` is 1. A table is a .csv file with a column to predict, or a data set of `statmech.data_sets` with
-two classes or a target of numbers; attributes that are words become indicators of the words of a column but the last
-one.
+Columns are centred, those that do not vary are left out, the others may be standardised, and all rows are divided by
+one number, so that the mean of :math:`|\mathbf x|^2` is 1. A table is a file with a column to predict, or a data set
+of `statmech.data_sets` with two classes or a target of numbers; attributes that are words become indicators of the
+words of a column but the last one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from statmech import data_sets
 from statmech.errors import ConfigError
 from statmech.labelled_table import Labelled, labelled, read
 from statmech.runtime.files import version
+from statmech.table_columns import indicators
 
 RANK = 1e-12  # of the largest eigenvalue, below which one is rounding
-RARE = 0.01  # fraction of the rows below which a word has no indicator
 
 
 class Basis(NamedTuple):
@@ -52,13 +52,15 @@ class RealTable(NamedTuple):
         return " and ".join(self.labels) if self.labels else "a number"
 
 
-def real_table(table: Labelled) -> RealTable:
+def real_table(table: Labelled, standardise: bool = False) -> RealTable:
     """Centre and scale a table, and leave out columns that do not vary.
 
     Parameters
     ----------
     table
         Its inputs and its target.
+    standardise
+        Whether each column is divided by its standard deviation.
 
     Examples
     --------
@@ -71,6 +73,7 @@ def real_table(table: Labelled) -> RealTable:
     varies = np.ptp(table.X, axis=0) > 0
     Z = table.X[:, varies]
     Z = Z - Z.mean(axis=0)
+    Z = Z / Z.std(axis=0) if standardise else Z
     Z = Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
     centred = table.y - table.y.mean()
     return RealTable(Z, table.y if table.labels else centred, table.labels, int(np.sum(~varies)), basis_of(Z, centred))
@@ -94,8 +97,8 @@ def basis_of(Z: np.ndarray, y: np.ndarray) -> Basis:
     return Basis(s, squares, 0.0 if spans_all else max(float(y @ y - squares.sum()), 0.0))
 
 
-def named_table(rows: str, target: str | int | None) -> RealTable:
-    """Read the table of a data set or of a .csv file; it is cached until the file changes.
+def named_table(rows: str, target: str | int | None, raw: bool = False) -> RealTable:
+    """Read the table of a data set or of a file; it is cached until the file changes.
 
     Parameters
     ----------
@@ -103,6 +106,8 @@ def named_table(rows: str, target: str | int | None) -> RealTable:
         The name of a data set, or the path of a file.
     target
         The name or number of the file's column to predict; None for a data set, which has classes.
+    raw
+        Whether columns of a file are not standardised; those of a data set never are.
 
     Raises
     ------
@@ -111,7 +116,7 @@ def named_table(rows: str, target: str | int | None) -> RealTable:
     ScenarioError
         For a data set whose file is not as described.
     """
-    return _real_table(rows, target, _version(rows))
+    return _real_table(rows, target, raw, _version(rows))
 
 
 def table_digest(table: RealTable) -> str:
@@ -137,11 +142,11 @@ def _version(rows: str) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=4)
-def _real_table(rows: str, target: str | int | None, state: tuple[object, ...]) -> RealTable:
+def _real_table(rows: str, target: str | int | None, raw: bool, state: tuple[object, ...]) -> RealTable:
     if not is_data_set(rows):
         if target is None:
             raise ConfigError(f"{rows}: a file needs a target, the name or the number of the column to predict")
-        return real_table(read(rows, str(target)))
+        return real_table(read(rows, str(target)), standardise=not raw)
     if target is not None:
         raise ConfigError(f"{rows}: the target of a data set is its class: leave out target")
     data = data_sets.cached_data(rows)
@@ -151,9 +156,5 @@ def _real_table(rows: str, target: str | int | None, state: tuple[object, ...]) 
 
 
 def _indicators(X: np.ndarray) -> np.ndarray:
-    """Indicators of the words of each column, without rare words and without the last one, which the others imply."""
-    columns = []
-    for column in X.T:
-        words, counts = np.unique(column.astype(str), return_counts=True)
-        columns += [column == word for word in words[counts >= RARE * len(column)][:-1]]
-    return np.array(columns, float).T
+    """Return indicators of the words of each column."""
+    return np.array([values for column in X.T for values in indicators(column).values()]).T

@@ -54,7 +54,7 @@ def test_classes_of_a_table_have_the_recorded_error():
     half = np.sqrt(np.array([0.25, 0.25, 1.5]) / 3)
     X = within + np.outer(np.where(y > 0, 1.4, -0.6), half)
     scale = np.mean(np.sum(X**2, axis=1))  # lam refers to rows of mean square 1
-    state = TableRows(real_table(labelled(X, y))).described(
+    state = TableRows(real_table(labelled(X, y)), intercept=False).described(
         Square(), np.array([3.0]), np.array([0.1 / scale]), "clusters"
     )
     assert state.eps_y[0] == pytest.approx(0.2711702007, abs=2e-10)
@@ -63,7 +63,9 @@ def test_classes_of_a_table_have_the_recorded_error():
 def test_held_out_rows_have_the_error_that_the_learning_curve_predicts():
     table = named_table("clouds-60", None)
     for y, loss, name in ((table.y, "logistic", "eps_y"), (table.Z[:, 0] + table.y, "square", "mse")):
-        curve = statmech.predict_learning_curve(table.Z, y, loss=loss, P=[40, 300])
+        curve = statmech.predict_learning_curve(
+            table.Z, y, loss=loss, lam=0.1, P=[40, 300], fits=False, standardise=False
+        )
         of = FreshRows(real_table(labelled(table.Z, y)))
         state = of.described({"logistic": Logistic, "square": Square}[loss](), np.array([40, 300]), np.full(2, 0.1))
         np.testing.assert_array_equal(state.eps_y if name == "eps_y" else state.mse_y, curve[name])
@@ -173,8 +175,8 @@ BAD = np.where(ROWS[3, 1] == ROWS, np.nan, ROWS)
 @pytest.mark.parametrize(
     ("made", "keys", "sentence"),
     [
-        ({"target": [*"abc"] * 20}, {}, "the target has 3 values: two, or numbers, are needed"),
-        ({"rows": BAD}, {}, "X must be finite: 1 entries are not"),
+        ({"target": [*"abc"] * 20}, {}, "the target has 3 values, a, b, c: two, or numbers, are needed"),
+        ({"rows": np.where(np.isnan(BAD), np.inf, ROWS)}, {}, 'row 5, column "b" is infinite'),
         ({"rows": np.where(np.isnan(BAD), "x", ROWS.astype(str))}, {}, 'row 5, column "b" is not a number'),
         ({"count": 5}, {}, "a table of 5 rows is too short"),
         ({"target": range(60)}, {}, "the target of t.csv is a number: the loss must be square, not logistic"),

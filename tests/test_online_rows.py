@@ -34,7 +34,7 @@ def written(tmp_path, monkeypatch):
         head = ",".join([*(f"x{i}" for i in range(X.shape[1])), "label"])
         lines = [",".join(map(repr, [*row, last])) for row, last in zip(X.tolist(), target, strict=True)]
         (tmp_path / "t.csv").write_text("\n".join([head, *lines]) + "\n")
-        return {"rows": "t.csv", "target": "label"}
+        return {"rows": "t.csv", "target": "label", "raw": True}
 
     return write
 
@@ -88,7 +88,9 @@ def test_runs_agree_with_theory_but_not_where_classes_are_swapped_nor_do_runs_wi
     with monkeypatch.context() as planted:
         planted.setattr(TwoClusters, "factors", property(lambda self: 2 * self.weights))
         assert largest_distance(runs, theory.solve(scenario)) > 6
-    monkeypatch.setattr(SignedRows, "table", lambda self, N: np.float32(named_table(self.path, self.target).Z))
+    monkeypatch.setattr(
+        SignedRows, "table", lambda self, N: np.float32(named_table(self.path, self.target, self.raw).Z)
+    )
     assert largest_distance(simulate.run(scenario), solved) > 10
 
 
@@ -122,7 +124,7 @@ def test_only_rows_with_a_target_are_of_this_kind_and_their_warnings_are_shown(w
     scenario = scenario_from({"rule": "hebb", "inputs": rows, "t": 1})
     assert isinstance(scenario, OnlineRows)
     [warning] = remarks(scenario_from({"rule": "hebb", "inputs": written(X, WORDS), "t": 1}))
-    assert warning.startswith("rows t.csv label: the rows vary in effectively")
+    assert warning.startswith("rows t.csv label raw: the rows vary in effectively")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,7 @@ def test_only_rows_with_a_target_are_of_this_kind_and_their_warnings_are_shown(w
         (WORDS, {"decay": [0.1, 4]}, "decay = 4 is too large for N = 3: 1 - decay/N would be negative"),
         (WORDS, {"inputs": ["gaussian", {"rows": "clouds-60"}]}, "a population of rows needs `rows` of a table"),
         (WORDS, {"inputs": {"rows": "t.csv"}, "population": "table"}, "t.csv: a file needs a target"),
-        ([*"abc"] * 20, {}, "the target has 3 values: two, or numbers, are needed"),
+        ([*"abc"] * 20, {}, "the target has 3 values, 'a', 'b', 'c': two, or numbers, are needed"),
         (range(60), {}, "the target of t.csv is a number: a rule needs two classes"),
     ],
 )

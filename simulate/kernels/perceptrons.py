@@ -148,7 +148,7 @@ def task_of_clusters(cell: OnlineClusterCell) -> Task:
 def task_of_rows(cell: OnlineRowsCell) -> Task:
     """The task of a student that learns the rows of a table online."""
     made = task(cell, "float64")
-    inputs = SignedRows(cell.inputs.path, cell.inputs.target)
+    inputs = SignedRows(cell.inputs.path, cell.inputs.target, cell.inputs.raw)
     return replace(made, learner=Family(OfRows, made.learner.fixed), inputs=inputs)
 
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.minimisers.problem import Problem, linear_map
+from simulate.minimisers.method import minimise
+from simulate.minimisers.problem import Minimum, Problem, linear_map
 from statmech.convex.losses import Loss, on_labels
 from statmech.real_table import RealTable
 
@@ -18,7 +19,7 @@ class Errors(NamedTuple):
     squares: float
 
 
-def problem_of(table: RealTable, loss: Loss, lam: float, examples: np.ndarray) -> Problem:
+def problem_of(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Problem:
     """Return the function that a learner of these rows minimises.
 
     Parameters
@@ -31,10 +32,27 @@ def problem_of(table: RealTable, loss: Loss, lam: float, examples: np.ndarray) -
         Strength of the l2 penalty.
     examples
         The numbers of the rows (P,), of which some may occur more than once.
+    intercept
+        Whether the last weight is an intercept, which has no penalty.
     """
-    labels = table.labels is not None
-    B, c = linear_map(table.Z[examples] * np.sqrt(table.N), table.y[examples], labels)
-    return Problem(B, c, on_labels(loss) if labels else loss, 0.0, lam)
+    labels, y = table.labels is not None, table.y[examples]
+    B, c = linear_map(table.Z[examples] * np.sqrt(table.N), y, labels)
+    B = np.column_stack([B, y if labels else -np.ones(len(y))]) if intercept else B
+    return Problem(B, c, on_labels(loss) if labels else loss, 0.0, lam, int(intercept))
+
+
+def fit(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Minimum:
+    """Minimise a loss of these rows. With an intercept, examples of one label are answered by that label.
+
+    Parameters
+    ----------
+    table, loss, lam, examples, intercept
+        Those of `problem_of`.
+    """
+    y = table.y[examples]
+    if intercept and table.labels and np.ptp(y) == 0:  # the intercept of a logistic loss would be infinite
+        return Minimum(np.append(np.zeros(table.N), y[0]), 0.0)
+    return minimise(problem_of(table, loss, lam, examples, intercept))
 
 
 def errors_on(table: RealTable, w: np.ndarray, rows: np.ndarray | slice) -> Errors:
@@ -45,10 +63,10 @@ def errors_on(table: RealTable, w: np.ndarray, rows: np.ndarray | slice) -> Erro
     table
         The table.
     w
-        Weights (N,).
+        Weights (N,), or weights and an intercept (N + 1,).
     rows
         The numbers of the rows.
     """
-    fields, y = table.Z[rows] @ w, table.y[rows]
+    fields, y = table.Z[rows] @ w[: table.N] + w[table.N :].sum(), table.y[rows]
     wrong = float(np.mean(0.5 - 0.5 * np.sign(fields) * y)) if table.labels else np.nan
     return Errors(wrong, float(np.mean((fields - y) ** 2)))

@@ -15,8 +15,7 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.kernels.random_streams import INPUTS, stream
-from simulate.kernels.table_fits import errors_on, problem_of
-from simulate.minimisers.method import minimise
+from simulate.kernels.table_fits import errors_on, fit, problem_of
 from simulate.scenarios.risk import FOUND, mean_loss
 from statmech.scenarios.labelled_rows import LabelledRows, RowsCell
 from statmech.scenarios.risk import BEST
@@ -123,8 +122,8 @@ def measured(cell: RowsCell, rows: Split, lam: float) -> dict[str, float]:
         Strength of the penalty.
     """
     table = cell.table
-    problem = problem_of(table, cell.loss, lam, rows.examples)
-    found = minimise(problem)
+    problem = problem_of(table, cell.loss, lam, rows.examples, cell.intercept)
+    found = fit(table, cell.loss, lam, rows.examples, cell.intercept)
     values: dict[str, float] = {"gap": found.gap, "converged": found.converged}
     if not found.gap < FOUND:
         return values

@@ -11,60 +11,113 @@ import typer
 from statmech.cli.options import path_of
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError
+from statmech.table_columns import Missing
 
 if TYPE_CHECKING:
     import numpy as np
 
 BEST = "best"
-PLACES = 60  # of the line in the picture
+LINE_POINTS = 60
 
 
 def predict(
-    table: Annotated[str, typer.Argument(metavar="TABLE.csv", help="Rows of numbers, with or without names.")],
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="A .csv, Parquet, Feather or Excel file, packed or not.")
+    ],
     target: Annotated[
         str,
         typer.Option(
             "--target", metavar="COLUMN", help="Name or number (from 0) of the column to predict; -1 is the last."
         ),
     ] = "-1",
-    loss: Annotated[str, typer.Option("--loss", metavar="LOSS", help="Loss that is minimised.")] = "logistic",
+    positive: Annotated[
+        str | None,
+        typer.Option("--positive", metavar="VALUE", help="Predict this value of the target against all others."),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            "--loss", metavar="LOSS", help="Loss that is minimised.", show_default="logistic, for numbers square"
+        ),
+    ] = None,
     lam: Annotated[str, typer.Option("--lam", metavar="NUMBER|best", help="Strength of the penalty.")] = BEST,
     examples: Annotated[
         str | None,
         typer.Option(
-            "--examples", metavar="P,P,...", help="Numbers of examples to predict at.", show_default="n/16 to 16 n"
+            "--examples", metavar="P,P,...", help="Numbers of examples to predict at.", show_default="n/16 to 4 n"
         ),
     ] = None,
+    intercept: Annotated[
+        bool, typer.Option("--intercept/--no-intercept", help="Whether the learner has an intercept.")
+    ] = True,
+    raw: Annotated[bool, typer.Option("--raw", help="Do not standardise columns.")] = False,
+    fits: Annotated[
+        bool, typer.Option("--fits/--no-fits", help="Measure how far theory is off, by fits to the table.")
+    ] = True,
     check: Annotated[
-        int, typer.Option("--check", min=0, metavar="SETS", help="Also fit to this many random sets of rows.")
+        int, typer.Option("--check", min=0, metavar="SETS", help="Fit to this many random sets at each size as well.")
     ] = 0,
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave out this column; may be repeated.")
+    ] = None,
+    index: Annotated[
+        str | None,
+        typer.Option("--index-col", metavar="COLUMN|none", help="Index column.", show_default="recognised"),
+    ] = None,
+    missing: Annotated[
+        Missing, typer.Option("--missing", help="Replace missing cells by means, drop their rows, or refuse them.")
+    ] = "mean",
+    na: Annotated[
+        list[str] | None, typer.Option("--na", metavar="WORD", help="A further word for missing cells.")
+    ] = None,
+    sep: Annotated[
+        str | None, typer.Option("--sep", metavar="TEXT", help="Separator.", show_default="recognised")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", metavar="NAME", help="Encoding.", show_default="recognised")
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first row has names.", show_default="recognised"),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", parser=path_of, metavar="FILE", help="Picture to write.", show_default="TABLE-curve.png"),
     ] = None,
 ) -> None:
-    """Predict the error of a linear learner on fresh rows of a table at any number of examples, without fitting.
+    """Predict the error of a linear learner on fresh rows of a table at any number of examples.
+
+    Prints what was made of the table, errors with bands, a verdict on how far they can be trusted, and how much more
+    rows would help.
 
     The learner has no intercept.
 
     Examples:
 
     - `statmech predict table.csv --target label`
-    - `statmech predict table.csv --target 0 --loss square --lam 0.1 --examples 100,1000 --check 20`
+    - `statmech predict table.csv --target price --lam 0.1 --examples 100,1000 --drop id`
     """
     from figures.style import FORMATS, save
     from figures.table_curve import draw
     from statmech.labelled_table import read
-    from statmech.learning_curve import curve_of, described, prepared
+    from statmech.learning_curve import PreparedCurve
+    from statmech.learning_curve_report import describe
+    from statmech.table_columns import ColumnOptions
+    from statmech.table_files import FileFormat
 
     path = out or Path(f"{Path(table).stem}-curve.png")
     if path.suffix[1:] not in FORMATS:
         raise ConfigError(f"{path}: a picture ends in .{', .'.join(FORMATS)}")
-    rows = read(table, target)
-    predicted = partial(curve_of, prepared(rows.X, rows.y, loss, rows.labels), lam=_strength(lam))
+    file = FileFormat(sep, encoding, header, tuple(na or ()))
+    options = ColumnOptions(tuple(drop or ()), index, missing)
+    prepared = PreparedCurve(read(table, target, file, options, positive=positive), loss, intercept, not raw)
+    predicted = partial(prepared.predict, lam=_strength(lam), fits=fits)
     curve = predicted(P=_numbers(examples), check=check)
-    [written] = save(draw(curve, predicted(P=_between(curve.P.values))), path.with_suffix(""), [path.suffix[1:]])
-    print(f"{described(curve)}\nwrote {written}")
+    print(describe(curve))
+    line = predicted(P=_between(curve.P.values))
+    if line["eps_y" if "eps_y" in line else "mse"].notnull().any():
+        [written] = save(draw(curve, line, Path(table).name), path.with_suffix(""), [path.suffix[1:]])
+        print(f"wrote {written}")
 
 
 def _between(P: np.ndarray) -> list[int]:
@@ -72,7 +125,7 @@ def _between(P: np.ndarray) -> list[int]:
     import numpy as np
 
     ends = (P[0], P[-1]) if len(P) > 1 else (max(P[0] // 2, 2), 2 * P[0])
-    numbers: list[int] = np.unique(np.rint(np.geomspace(*ends, PLACES)).astype(int)).tolist()
+    numbers: list[int] = np.unique(np.rint(np.geomspace(*ends, LINE_POINTS)).astype(int)).tolist()
     return numbers
 
 

@@ -42,7 +42,11 @@ RowsAxis = Annotated[
         Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
         {
             "type": "object",
-            "properties": {"rows": {"type": "string"}, "target": {"type": ["string", "integer"]}},
+            "properties": {
+                "rows": {"type": "string"},
+                "target": {"type": ["string", "integer"]},
+                "raw": {"type": "boolean"},
+            },
             "required": ["rows"],
         },
         spaced=False,
@@ -121,6 +125,7 @@ class LabelledRows(AbstractScenario):
         "of inputs and target, for squared errors), or each for its own errors",
     )
     P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
+    intercept: bool = Field(default=True, description="students have an intercept, without a penalty")
 
     if TYPE_CHECKING:  # the parameters of losses, for editors and type checkers
         width: InitVar[Numbers] = 1.0
@@ -192,6 +197,7 @@ class LabelledRows(AbstractScenario):
             loss=self.kind_at(values, "loss"),
             inputs=values["inputs"],
             model=self.model,
+            intercept=self.intercept,
             lam=values["lam"],
             P=values["P"],
             index=index,
@@ -208,6 +214,7 @@ class RowsCell(Cell):
     loss: Loss
     inputs: Rows
     model: str
+    intercept: bool
     lam: float | str
     P: int
     index: tuple[int, ...]
@@ -220,7 +227,7 @@ class RowsCell(Cell):
     @property
     def group(self) -> tuple[Any, ...]:
         """All that the error depends on but the penalty and the number of examples."""
-        return self.inputs, self.population, self.loss, self.model
+        return self.inputs, self.population, self.loss, self.model, self.intercept
 
 
 def table_of(law: Rows) -> RealTable:
@@ -232,7 +239,7 @@ def table_of(law: Rows) -> RealTable:
         Rows of a file with a target, or of a data set.
     """
     try:
-        return named_table(law.path, law.target)
+        return named_table(law.path, law.target, law.raw)
     except ScenarioError as failure:
         problems = [(("inputs",), sentence) for _, sentence in failure.problems]
     except (ConfigError, OSError) as failure:

@@ -47,6 +47,7 @@ from theory.convex.sides import Linearised
 SLIGHT = 1e-6  # lambda from which the limit 0 is reached
 STRIDE = np.log(4.0)  # of a scan of ln lambda
 AMONG = 9  # places of a finer scan
+CLASS_STEPS = (6, 24)  # from equal classes to unequal ones; the second where the first fails
 CLOSE = 1e-4  # distance in ln lambda at which a search ends: the error changes with its square
 Averages = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, lanes), and their derivatives (4, k, lanes)
 
@@ -255,13 +256,45 @@ def minimum(
 Phase = Callable[[ClusterEquations, np.ndarray, np.ndarray], ClusterState]
 
 
-def _penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> Solved:
+    """Return the solution at each alpha and lambda > 0 (lanes,); NaN where none was found.
+
+    Where no intercept is found by freeing it, solutions are followed from classes of equal size, whose intercept is 0.
+
+    Parameters
+    ----------
+    equations
+        The equations of a loss and two clusters.
+    alpha, lam
+        Examples per weight, and strength of the penalty.
+    """
     solved = solve(equations, alpha, lam, float(equations.intercept))
-    return described(equations, solved, alpha, lam)
+    for steps in CLASS_STEPS if equations.intercept else ():
+        lanes = np.flatnonzero(np.isnan(solved.residual))
+        if len(lanes):
+            for whole, part in zip(solved, _from_equal(equations, alpha[lanes], lam[lanes], steps), strict=True):
+                whole[..., lanes] = part
+    return solved
+
+
+def _from_equal(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray, steps: int) -> Solved:
+    """Follow a solution from equal classes to those of the equations, in equal steps of the logit of their fraction."""
+    clusters, at = equations.clusters, Point(np.log(lam), np.ones_like(lam))
+    fractions = 1 / (1 + (1 / clusters.positives - 1) ** np.linspace(0, 1, steps + 1))
+    solved = solve(replace(equations, clusters=clusters._replace(positives=0.5)), alpha, lam, 1.0)
+    for fraction in (*fractions[1:-1], clusters.positives):
+        among = replace(equations, clusters=clusters._replace(positives=float(fraction)))
+        moved = newton(among, solved.x, alpha, at)
+        solved = Solved(*(part + np.where(moved.residual <= SOLVED, 0.0, np.nan) for part in moved))
+    return solved
+
+
+def _penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+    return described(equations, solve_clusters(equations, alpha, lam), alpha, lam)
 
 
 def _bare(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
-    nearby = solve(equations, alpha, lam + SLIGHT, float(equations.intercept))
+    nearby = solve_clusters(equations, alpha, lam + SLIGHT)
     at = Point(lam - np.inf, np.full_like(lam, equations.intercept))
     return described(equations, newton(equations, nearby.x, alpha, at), alpha, lam)
 
@@ -270,7 +303,7 @@ def _interpolating(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarr
     best = smallest(equations.loss)
     if best is None:
         return unknown_state(len(alpha))
-    nearby = solve(equations, alpha, lam + SLIGHT, float(equations.intercept))
+    nearby = solve_clusters(equations, alpha, lam + SLIGHT)
     x, at = nearby.x, Point(0 * lam, np.full_like(lam, equations.intercept))
     x[2] += np.log(SLIGHT)
     bound = replace(equations, loss=best)
@@ -343,14 +376,24 @@ def best_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercep
     >>> best_lambdas(Logistic(), GaussianClusters(positives=0.2).among(None), np.array([2.0]), intercept=True).round(3)
     array([0.175])
     """
-    if intercept and not clusters.balanced:
-        return _least(loss, clusters, alphas)
-    return sought(ClusterEquations(loss, clusters), alphas, 0.0, np.zeros(len(alphas), bool))
+    return find_best_lambdas(ClusterEquations(loss, clusters, intercept and not clusters.balanced), alphas)
 
 
-def _least(loss: Loss, clusters: TwoClusters, alpha: np.ndarray) -> np.ndarray:
-    """Search for the best lambda among the errors of a scan: with an intercept the error depends on all unknowns."""
-    equations = ClusterEquations(loss, clusters, intercept=True)
+def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndarray:
+    """Return the penalty of the smallest error that these equations give at each alpha (lanes,).
+
+    Without an intercept the error falls with the first unknown, whose derivative is known. With one it depends on all
+    unknowns, and the best penalty is the best point of a scan that is refined.
+
+    Parameters
+    ----------
+    equations
+        The equations of a loss and two clusters.
+    alpha
+        Examples per weight.
+    """
+    if not equations.intercept:
+        return sought(equations, alpha, 0.0, np.zeros(len(alpha), bool))
     free, lanes = np.ones_like(alpha), np.arange(len(alpha))
 
     def moved(place: Place, step: np.ndarray | float) -> Place:
@@ -362,7 +405,7 @@ def _least(loss: Loss, clusters: TwoClusters, alpha: np.ndarray) -> np.ndarray:
         return np.where(np.isnan(found), np.inf, found)
 
     at = healthy(equations, alpha)
-    down, up = [(at, solve(equations, alpha, np.exp(at), 1.0))], list[Place]()
+    down, up = [(at, solve_clusters(equations, alpha, np.exp(at)))], list[Place]()
     while np.any(down[-1][0] > np.log(LEAST)):
         down.append(moved(down[-1], -STRIDE))
     while not up or np.any(np.isfinite(up[-1][1].residual) & (up[-1][0] < np.log(LARGEST))):
@@ -376,7 +419,7 @@ def _least(loss: Loss, clusters: TwoClusters, alpha: np.ndarray) -> np.ndarray:
             break
         places = [moved(best, reach * part) for part in np.linspace(-1, 1, AMONG)]
         reach *= 2 / (AMONG - 1)
-    useless = values[which, lanes] > clusters.weights.min() - LEVEL
+    useless = values[which, lanes] > equations.clusters.weights.min() - LEVEL
     return np.where(useless, np.inf, np.exp(best[0]))
 
 

@@ -19,7 +19,7 @@ def errors_of(cell: RowsCell) -> RowErrors:
     cell
         The parameter combination.
     """
-    return (FreshRows if isinstance(cell.population, HeldOut) else TableRows)(cell.table)
+    return (FreshRows if isinstance(cell.population, HeldOut) else TableRows)(cell.table, cell.intercept)
 
 
 def best_along(cell: RowsCell, P: list[int]) -> dict[int, float]:

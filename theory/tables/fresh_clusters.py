@@ -29,15 +29,15 @@ import numpy as np
 from statmech.convex.clusters import TwoClusters
 from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import cumulative
-from theory.convex.best_lambda import sought
 from theory.convex.cluster_averages import Stabilities
-from theory.convex.clusters import ClusterEquations, Hats, Side
+from theory.convex.clusters import ClusterEquations, Hats, Side, find_best_lambdas, solve_clusters
 from theory.convex.penalised_fields import slopes
-from theory.convex.saddle_point import SOLVED, solve
+from theory.convex.saddle_point import SOLVED
 from theory.tables.resolvents import Resolvent
 
 SOFTEST = 1e6  # k, in units of the mean variance, from which the penalty alone decides
 RANK = 1e-12  # of the largest eigenvalue, below which one is rounding
+MIN_CENTRE = 1e-3  # of (T + k T')/T, a mean of omega / (omega + k), to this ratio at the mean variance
 
 
 class ClassTable(NamedTuple):
@@ -142,17 +142,13 @@ class FreshEquations(ClusterEquations):
         T = left * once - table.noise * df
         T_slope = (-slope * once - left * twice - table.noise * slope) * per_k
         phi, phi_slope = df / resolvent.columns, slope * per_k / resolvent.columns
-        return _Functions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * (T + k * T_slope))
+        least = MIN_CENTRE * T * self.size / (self.size + k)
+        centre = np.clip(T + k * T_slope, least, T)  # the noise of a short table takes it beyond its bounds
+        return _Functions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * centre)
 
 
-def fresh_equations(loss: Loss, table: ClassTable) -> FreshEquations:
-    """The equations of a loss of stabilities for fresh rows of a table."""
-    one = np.ones(1)
-    return FreshEquations(loss, TwoClusters(table.positives, one, one, one, one), False, table)
-
-
-def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """The error on fresh rows (lanes,); NaN where the table does not know it.
+def fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> FreshEquations:
+    """Return the equations of a loss of stabilities for fresh rows of a table.
 
     Parameters
     ----------
@@ -160,32 +156,48 @@ def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray) 
         A loss of stabilities.
     table
         The table.
+    intercept
+        Whether the learner has an intercept without a penalty; that of equal classes is 0.
+    """
+    one = np.ones(1)
+    clusters = TwoClusters(table.positives, one, one, one, one)
+    return FreshEquations(loss, clusters, intercept and not clusters.balanced, table)
+
+
+def fresh_stabilities(
+    loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool
+) -> tuple[FreshEquations, Stabilities]:
+    """Return the equations and their solution, the stabilities of fresh rows; NaN where the table does not know them.
+
+    Parameters
+    ----------
+    loss, table, intercept
+        Those of `fresh_equations`.
     P
         Numbers of examples (lanes,).
     lam
         Strengths of the penalty (lanes,), above 0.
     """
-    equations, at = fresh_stabilities(loss, table, P, lam)
+    equations = fresh_equations(loss, table, intercept)
+    alpha = np.asarray(P, float) / table.resolvent.columns
+    solved = solve_clusters(equations, alpha, np.asarray(lam, float))
+    return equations, equations.stabilities(solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan))
+
+
+def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool = True) -> np.ndarray:
+    """Return the error on fresh rows (lanes,); NaN where the table does not know it.
+
+    Parameters
+    ----------
+    loss, table, P, lam, intercept
+        Those of `fresh_stabilities`.
+    """
+    equations, at = fresh_stabilities(loss, table, P, lam, intercept)
     wrong: np.ndarray = equations.clusters.weights @ cumulative(-at.means / at.Q)
     return wrong
 
 
-def fresh_stabilities(
-    loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray
-) -> tuple[FreshEquations, Stabilities]:
-    """The equations, and their solution: the stabilities of fresh rows.
-
-    Parameters
-    ----------
-    loss, table, P, lam
-        Those of `fresh_errors`.
-    """
-    equations = fresh_equations(loss, table)
-    solved = solve(equations, np.asarray(P, float) / table.resolvent.columns, np.asarray(lam, float), 0.0)
-    return equations, equations.stabilities(solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan))
-
-
-def best_penalties(loss: Loss, table: ClassTable, P: np.ndarray) -> np.ndarray:
-    """The penalty of the smallest error on fresh rows at each number of examples (lanes,)."""
+def best_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:
+    """Return the penalty of the smallest error on fresh rows at each number of examples (lanes,)."""
     alpha = np.asarray(P, float) / table.resolvent.columns
-    return sought(fresh_equations(loss, table), alpha, 0.0, np.zeros(len(alpha), bool))
+    return find_best_lambdas(fresh_equations(loss, table, intercept), alpha)

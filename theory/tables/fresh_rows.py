@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from statmech.convex.clusters import TwoClusters
-from statmech.convex.losses import Loss
-from theory.convex.cluster_averages import Stabilities
+from statmech.convex.losses import Loss, on_labels
+from theory.convex.cluster_averages import Stabilities, of_clusters
 from theory.tables import fresh_clusters, ridge
 from theory.tables.row_errors import RowErrors, Squares
 
@@ -15,14 +15,34 @@ class FreshRows(RowErrors):
     """Rows of the population, whose averages follow from the resolvent of the table (`theory.tables.resolvents`)."""
 
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
-        equations, at = fresh_clusters.fresh_stabilities(loss, self.classes, P, lam)
+        equations, at = fresh_clusters.fresh_stabilities(loss, self.classes, P, lam, self.intercept)
         return equations.clusters, at
+
+    def positions(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
+        r"""Compute the means of both classes' stabilities over their deviation, (2, lanes).
+
+        Of P rows a fraction :math:`\pi_+ \pm \sqrt{\pi_+\pi_-/P}` has the label +1. The intercept follows the fraction
+        by :math:`\partial b/\partial\pi_+ = (\langle g\rangle_+ + \langle g\rangle_-)/A = C/(2\pi_+\pi_-A)`, at
+        constant weights (`theory.convex.cluster_averages`), which adds :math:`C^2/(4\pi_+\pi_-A^2P)` to :math:`Q^2`.
+
+        Parameters
+        ----------
+        loss, P, lam
+            Those of `described`.
+        """
+        kind = on_labels(loss)
+        clusters, at = self.stabilities(kind, P, lam)
+        if not self.intercept:
+            return at.means / at.Q
+        with np.errstate(all="ignore"):
+            A, _, C, _ = of_clusters(kind, clusters, at).values
+            return at.means / np.sqrt(at.Q**2 + (C / A) ** 2 / (4 * np.prod(clusters.weights) * P))
 
     def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
         return Squares(ridge.squared_errors(self.ridge, P, lam), ridge.training_errors(self.ridge, P, lam))
 
     def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        return fresh_clusters.best_penalties(loss, self.classes, P)
+        return fresh_clusters.best_penalties(loss, self.classes, P, self.intercept)
 
     def best_of_squares(self, P: np.ndarray) -> np.ndarray:
         return ridge.best_penalties(self.ridge, P)

@@ -11,8 +11,10 @@ them into n' rows without a mean. Then
 
 where the fraction is the generalised cross-validation of n' rows (Golub, Heath & Wahba 1979), and :math:`\mu` the mean
 of a target that learners see uncentred: without an intercept it acts as noise. Inputs may have any distribution of many
-directions; nothing is fitted. A table of no more rows than columns does not determine the error at so many examples or
-so weak a penalty that no z above 0 belongs to them.
+directions; nothing is fitted. An intercept takes the means of P examples: they have P - 1 degrees of freedom, and the
+noise of the means makes the error the factor :math:`1 + 1/P` larger (`theory.tables.row_errors`). A table of no more
+rows than columns does not determine the error at so many examples or so weak a penalty that no z above 0 belongs to
+them.
 """
 
 from __future__ import annotations
@@ -50,10 +52,18 @@ def ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeTable:
     return _in_basis(basis_of(Z, y), *Z.shape)
 
 
-def ridge_of(table: RealTable) -> RidgeTable:
-    """Return the eigenbasis of a real table, with the target that learners see: labels are not centred."""
-    y = table.y
-    mean_square = float(y.mean() ** 2 - np.var(y, ddof=1) / len(y)) if table.labels else 0.0
+def ridge_of(table: RealTable, intercept: bool) -> RidgeTable:
+    """Return the eigenbasis of a real table, with the target that learners see.
+
+    Parameters
+    ----------
+    table
+        The table.
+    intercept
+        Whether learners have an intercept, which explains the mean of labels; that of numbers is 0.
+    """
+    y, seen = table.y, table.labels and not intercept
+    mean_square = float(y.mean() ** 2 - np.var(y, ddof=1) / len(y)) if seen else 0.0
     return _in_basis(table.basis, *table.Z.shape, mean_square)
 
 
@@ -71,7 +81,7 @@ def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndar
     table
         The table.
     P
-        Numbers of examples (lanes,).
+        Degrees of freedom of the examples (lanes,).
     lam
         Strengths of the penalty (lanes,).
     """

@@ -46,9 +46,18 @@ class Squares(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowErrors(ABC):
-    """The errors of learners of a table; subclasses state a population of rows."""
+    """The errors of learners of a table; subclasses state a population of rows.
+
+    Parameters
+    ----------
+    table
+        The table.
+    intercept
+        Whether learners have an intercept, which the penalty leaves free.
+    """
 
     table: RealTable
+    intercept: bool = True
 
     @abstractmethod
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
@@ -56,7 +65,7 @@ class RowErrors(ABC):
 
     @abstractmethod
     def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
-        """The squared errors of least squares."""
+        """The squared errors of least squares, of examples with P degrees of freedom."""
 
     @abstractmethod
     def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
@@ -74,7 +83,7 @@ class RowErrors(ABC):
     @cached_property
     def ridge(self) -> RidgeTable:
         """The table in its eigenbasis."""
-        return ridge_of(self.table)
+        return ridge_of(self.table, self.intercept)
 
     def described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowsState:
         """Predict the errors, NaN where they are not known.
@@ -116,8 +125,10 @@ class RowErrors(ABC):
         if self.table.labels is not None and model != "moments":
             state = self._of_clusters(on_labels(loss), P, lam, square)
         if square and model != "clusters":
-            squares = self.squares(P, lam)
-            state = state._replace(mse_y=squares.fresh, train_loss=0.5 * squares.training)
+            squares = self.squares(P - self.intercept, lam)
+            means = 1 + self.intercept / P
+            training = 0.5 * squares.training * (1 - self.intercept / P)
+            state = state._replace(mse_y=squares.fresh * means, train_loss=training)
         return state
 
     def _of_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowsState:
@@ -126,4 +137,6 @@ class RowErrors(ABC):
             training = training_of_clusters(loss, clusters, at, loss)
             wrong = clusters.weights @ cumulative(-at.means / at.Q)
         mse = clusters.weights @ (1 - at.means) ** 2 + at.Q**2 if square else np.full(len(P), np.nan)
+        if self.intercept and loss.kinks:  # no equation holds where w = 0 and the more frequent label is the minimum
+            wrong = np.where(np.isnan(wrong), clusters.weights.min(), wrong)
         return RowsState(wrong, mse, training.error, training.loss)

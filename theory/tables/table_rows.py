@@ -19,7 +19,7 @@ from statmech.convex.teachers import LinearTeacher
 from statmech.modes import Modes
 from theory.convex.best_lambda import sought
 from theory.convex.cluster_averages import Stabilities
-from theory.convex.clusters import ClusterEquations, best_lambdas
+from theory.convex.clusters import ClusterEquations, best_lambdas, solve_clusters
 from theory.convex.empirical_risk import described
 from theory.convex.mode_sums import ModeSums
 from theory.convex.saddle_point import SOLVED, Equations, Point, solve
@@ -49,12 +49,12 @@ class TableRows(RowErrors):
 
     @property
     def mean_square(self) -> float:
-        """That of the target."""
-        return float(np.mean(self.table.y**2))
+        """The mean square of the target, around its mean where learners have an intercept."""
+        return float(np.var(self.table.y) if self.intercept else np.mean(self.table.y**2))
 
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
-        equations = ClusterEquations(loss, self.clusters)
-        solved = solve(equations, P / self.table.N, lam, 0.0)
+        equations = ClusterEquations(loss, self.clusters, self.intercept and not self.clusters.balanced)
+        solved = solve_clusters(equations, P / self.table.N, lam)
         return self.clusters, equations.stabilities(solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan))
 
     def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
@@ -64,7 +64,7 @@ class TableRows(RowErrors):
         return Squares(self.mean_square * state.mse, 2 * self.mean_square * state.train_loss)
 
     def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        return best_lambdas(loss, self.clusters, P / self.table.N)
+        return best_lambdas(loss, self.clusters, P / self.table.N, self.intercept)
 
     def best_of_squares(self, P: np.ndarray) -> np.ndarray:
         return np.clip(sought(self.equations, P / self.table.N, 0.0, np.zeros(len(P), bool)), LEAST, LARGEST)

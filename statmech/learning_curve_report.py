@@ -1,0 +1,195 @@
+"""The learning curve of a table in words: the table, the learner, errors with bands, the verdict, what to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+
+from statmech.learning_curve import PENALTIES
+
+ERRORS = {"eps_y": "error", "mse": "squared error"}  # fraction of wrong labels, and mean square of the residual
+GAIN_ERROR = 0.075  # half a band of 90 % of the logarithm of a gain, per doubling of the examples
+MAX_DRIFT = -0.3  # of ln(measured / theory): below it more rows help more than theory says
+USELESS, HARDLY_USEFUL = 0.95, 0.9  # errors in units of that of always answering the more frequent label
+ROWS_PER_COLUMN = 10  # from which theory alone is not noisy
+MIN_ROWS_PER_COLUMN = 2  # from which errors beyond the rows are stated
+STABLE_EDGE = 1.01  # ratio within which a penalty is at an end of those that were tried
+
+
+def describe(curve: xr.Dataset) -> str:
+    """Return the table, the errors and the verdict as text.
+
+    Parameters
+    ----------
+    curve
+        What `statmech.predict_learning_curve` returns.
+    """
+    name = "eps_y" if "eps_y" in curve else "mse"
+    lines = [*_table(curve), *_learner(curve), "", *_errors(curve, name), "", *_verdict(curve, name)]
+    return "\n".join([*lines, *_notes(curve, name), *_gain(curve, name)])
+
+
+def _table(curve: xr.Dataset) -> Iterator[str]:
+    about = curve.attrs
+    notes = about["notes"].splitlines()
+    plain = f"{about['rows']:,} rows, {about['columns']:,} columns"
+    constant = f"; {about['constant_columns']} constant columns left out" if about["constant_columns"] else ""
+    target = f"; target: {about['target']}"
+    if "rarer_label" in about:
+        target = f"; labels: {about['target']}, {100 * about['rarer_fraction']:.2g} % are {about['rarer_label']}"
+    yield f"{notes[0] if notes else plain}{constant}{target}"
+    yield from (note for note in notes[1:])
+
+
+def _learner(curve: xr.Dataset) -> Iterator[str]:
+    about = curve.attrs
+    penalty = "the best l2 penalty at each size" if about["lam"] == "best" else f"l2 penalty lam = {about['lam']}"
+    intercept = "an intercept that is not penalised" if about["intercept"] else "no intercept"
+    columns = "standardised" if about["standardised"] else "as they are"
+    yield f"learner: {about['loss']} loss, {penalty}, {intercept}; columns {columns}"
+
+
+def _errors(curve: xr.Dataset, name: str) -> Iterator[str]:
+    banded = f"{name}_low" in curve
+    largest = float(curve[name].max()) if curve[name].notnull().any() else 1.0
+    digits = 4 if name == "eps_y" else max(0, 4 - int(np.floor(np.log10(largest or 1.0))))
+
+    def number(value: float) -> str:
+        return f"{value:,.{digits}f}"
+
+    best = curve.attrs["lam"] == "best"
+    head = f"{'examples':>10}  {ERRORS[name]:>14}" + ("  " + f"{'90 % band':>19}" if banded else "")
+    yield head + (f"  {'measured':>20}  {'theory alone':>14}" if banded else "") + (f"  {'lam':>9}" if best else "")
+    measured = (
+        dict(zip(curve.size.values.tolist(), zip(*_measured(curve, name), strict=True), strict=True)) if banded else {}
+    )
+    for index, P in enumerate(curve.P.values.tolist()):
+        row = curve.isel(P=index)
+        error = float(row[name])
+        line = f"{P:>10,}  {number(error) if np.isfinite(error) else 'not known':>14}"
+        if banded:
+            band = f"{number(float(row[f'{name}_low']))} - {number(float(row[f'{name}_high']))}"
+            line += f"  {band if np.isfinite(error) else '':>19}"
+            fits = measured.get(P)
+            if f"{name}_fit" in curve and np.isfinite(row[f"{name}_fit"]):
+                fits = float(row[f"{name}_fit"]), float(row[f"{name}_fit_error"])
+            line += f"  {f'{number(fits[0])} +- {number(fits[1])}' if fits else '':>20}"
+            theory = float(row[f"{name}_theory"])
+            line += f"  {number(theory) if np.isfinite(theory) else '':>14}"
+        elif f"{name}_fit" in curve and np.isfinite(row[f"{name}_fit"]):
+            line += f"  fits {number(float(row[f'{name}_fit']))} +- {number(float(row[f'{name}_fit_error']))}"
+        yield (line + (f"  {float(row.lam):>9.3g}" if best else "")).rstrip()
+
+
+def _measured(curve: xr.Dataset, name: str) -> tuple[list[float], list[float]]:
+    return curve[f"{name}_measured"].values.tolist(), curve[f"{name}_measured_error"].values.tolist()
+
+
+def _verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
+    verdict, rows = curve.attrs["verdict"], curve.attrs["rows"]
+    if verdict == "theory":
+        yield "theory alone: nothing was measured, and theory may be off by a factor. Without --no-fits it is measured."
+        return
+    low, middle, _ = (f"{size:,}" for size in curve.size.values.tolist())
+    factor = _factor(curve, name)
+    if verdict == "good":
+        yield (
+            f"verdict: good. Theory alone agrees with fits at {low} and {middle} examples and with leave-one-out at "
+            f"{rows:,}, within 15 % or 1.5 standard errors."
+        )
+    elif verdict == "moved":
+        yield (
+            f"verdict: moved. Theory alone is {factor} on this table, which is not as theory assumes; the errors above "
+            "go through what was measured."
+        )
+    elif verdict == "unsure":
+        reason = f"is {factor} and" if factor else "does not know this table, or"
+        yield (
+            f"verdict: unsure. Theory alone {reason} does not have the shape of this table's curve: trust the measured "
+            f"errors, and nothing beyond {rows:,} examples."
+        )
+    else:
+        yield (
+            f"verdict: too few errors to measure. {curve.attrs['wrong']:.3g} of {rows:,} rows are wrong "
+            "(leave-one-out): the band says what is known, and nothing is said beyond the rows."
+        )
+
+
+def _factor(curve: xr.Dataset, name: str) -> str:
+    """Return by how much theory alone is off where it is most."""
+    floor = 0.3 / curve.attrs["rows"] if name == "eps_y" else 0.0
+    ratios = (curve[f"{name}_measured"].values + floor) / (curve[f"{name}_measured_theory"].values + floor)
+    if not np.isfinite(ratios).any():
+        return ""
+    worst = float(ratios[np.nanargmax(np.abs(np.log(ratios)))])
+    return f"up to {worst:.2g} times too small" if worst > 1 else f"up to {1 / worst:.2g} times too large"
+
+
+def _notes(curve: xr.Dataset, name: str) -> Iterator[str]:
+    about = curve.attrs
+    if name == "eps_y":
+        at_rows = curve[name].sel(P=about["rows"], method="nearest")
+        error, rarer = float(at_rows), about["rarer_fraction"]
+        if error > HARDLY_USEFUL * rarer:
+            better = "no" if error > USELESS * rarer else "hardly"
+            frequent = f"always answering the more frequent label errs on {rarer:.4f}"
+            yield f"note: {frequent}; this learner is {better} better."
+        if "class_errors" in about:
+            one, other = about["class_errors"]
+            high, low = curve.label.values.tolist()
+            by_class = f"{high} {one:.4f}, {low} {other:.4f}"
+            yield f"errors by class with all rows: {by_class}; their mean {(one + other) / 2:.4f}"
+    if about["lam"] == "best" and (ends := _edges(curve, name)):
+        yield ends
+    if about["rows"] < ROWS_PER_COLUMN * about["columns"]:
+        yield (
+            f"note: {about['rows']:,} rows of {about['columns']:,} columns: fewer than ten rows per column, theory "
+            "alone is itself noisy."
+        )
+
+
+def _edges(curve: xr.Dataset, name: str) -> str:
+    """Return a sentence if the best penalty is the largest or smallest that was tried."""
+    tried = PENALTIES[name == "eps_y"]
+    lam = curve.lam.values
+    ends = [
+        end
+        for end, at in ((tried[0], lam <= tried[0] * STABLE_EDGE), (tried[-1], lam >= tried[-1] / STABLE_EDGE))
+        if at.any()
+    ]
+    if not ends:
+        return ""
+    which = " and ".join(f"{end:g}" for end in ends)
+    return f"note: the best penalty is at the edge of those that were tried, {tried[0]:g} to {tried[-1]:g}: {which}."
+
+
+def _gain(curve: xr.Dataset, name: str) -> Iterator[str]:
+    known = curve.dropna("P", subset=[name])
+    rows = curve.attrs["rows"]
+    if not known.sizes["P"]:
+        yield "The table's rows do not determine the error at any of these numbers of examples."
+        return
+    last = known.isel(P=-1)
+    now = known.sel(P=rows, method="nearest")
+    if curve.attrs["verdict"] != "theory" and int(last.P) <= rows < int(curve.P[-1]):
+        yield "What more rows would bring is not known from this table."
+        return
+    if curve.attrs["verdict"] == "theory" and int(last.P) < int(curve.P[-1]):
+        yield f"The table's rows do not determine the error of more than {int(last.P):,} of these numbers of examples."
+    if int(last.P) <= int(now.P):
+        return
+    times, before, after = float(last.P / now.P), float(now[name]), float(last[name])
+    unit = "errors" if name == "eps_y" else "squared error"
+    sentence = (
+        f"{times:.3g} times as many rows: {before:.4g} -> {after:.4g}, {100 * (1 - after / before):.0f} % fewer {unit}"
+    )
+    sentence = sentence.replace("fewer squared", "less squared")
+    if curve.attrs["verdict"] != "theory":
+        width = GAIN_ERROR * np.log2(times)
+        ends = [100 * (1 - after / before * np.exp(sign * width)) for sign in (1, -1)]
+        sentence += f" (90 % band of this gain: {ends[0]:.0f} to {ends[1]:.0f} %)"
+    yield sentence
+    if curve.attrs.get("drift", 0.0) < MAX_DRIFT:
+        yield "note: measured errors fall faster with the rows than theory's: more rows may help more than this."

@@ -1,0 +1,274 @@
+"""Columns of a table as numbers: indicators of words, days of dates, means in place of missing cells.
+
+Nothing is decided in silence: `Columns.notes` states what was left out, replaced and turned into indicators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from statmech.errors import ConfigError, not_known, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RARE = 0.01  # fraction of the rows below which a word has no indicator
+MOSTLY = 0.5  # fraction of the entries: words among as many numbers are mistakes
+MAX_SHOWN = 8  # values or columns that a message names
+MAX_COPIES = 20  # different values of a column that may be a copy of the target
+KEEP_ALL = "none"  # index columns are not left out
+Missing = Literal["mean", "drop", "refuse"]
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What becomes of columns and cells of a table.
+
+    Parameters
+    ----------
+    drop
+        Names or numbers of columns that are left out.
+    index
+        The index column, which is left out; "none": no column is; None: recognised.
+    missing
+        "mean": the column's mean replaces missing cells; "drop": rows with missing cells are left out; "refuse".
+    """
+
+    drop: tuple[str, ...] = ()
+    index: str | None = None
+    missing: Missing = "mean"
+
+
+RECOGNISED = ColumnOptions()
+ARRAYS = ColumnOptions(index=KEEP_ALL)  # nobody writes an index into an array of numbers
+
+
+class Columns(NamedTuple):
+    """Inputs (n, N) with their names, the target (n,), and what was made of the table, one sentence per line."""
+
+    X: np.ndarray
+    names: tuple[str, ...]
+    target: np.ndarray
+    notes: tuple[str, ...]
+
+
+def columns_of(frame: pd.DataFrame, target: str | None, options: ColumnOptions, first_row: int = 1) -> Columns:
+    """Turn the columns of a table into numbers, and take the target from it.
+
+    Parameters
+    ----------
+    frame
+        The table.
+    target
+        The name of the column to predict, or its number from 0; -1 is the last. None: there is none.
+    options
+        What becomes of columns and cells.
+    first_row
+        The row of the file in which the data begin, for messages.
+
+    Raises
+    ------
+    ConfigError
+        For a column or a cell that cannot be used.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"colour": ["red", "blue", "red"], "size": [1.0, None, 3.0], "y": [0, 1, 1]})
+    >>> found = columns_of(frame, "y", ColumnOptions())
+    >>> found.X, found.names, found.target
+    (array([[0., 1.],
+           [1., 2.],
+           [0., 3.]]), ('colour = blue', 'size'), array([0, 1, 1]))
+    """
+    notes: list[str] = []
+    y = np.zeros(len(frame))
+    if target is not None:
+        name = column_named(target, frame.columns)
+        missing = frame[name].isna()
+        if missing.any():
+            notes.append(f"{_count(int(missing.sum()), 'row')} without a target left out")
+            frame = frame[~missing]
+        y, frame = frame[name].to_numpy(), frame.drop(columns=name)
+    frame = frame.drop(columns=[column_named(name, frame.columns) for name in options.drop])
+    frame = _without_index(frame, options.index, notes)
+    if options.missing != "mean" and frame.isna().to_numpy().any():
+        rows = frame.notna().all(axis=1).to_numpy()
+        if options.missing == "refuse":
+            row, column = np.argwhere(frame.isna().to_numpy())[0]
+            where = f"row {int(frame.index[row]) + first_row}, column {quoted(str(frame.columns[column]))}"
+            raise ConfigError(f"{where} is empty: --missing mean replaces such cells, --missing drop leaves out rows")
+        notes.append(f"{_count(int((~rows).sum()), 'row')} with missing cells left out")
+        frame, y = frame[rows], y[rows]
+    return _encoded(frame, y, notes, first_row)
+
+
+def column_named(given: str, names: Sequence[object]) -> str:
+    """Return the column of this name, or of this number from 0.
+
+    Parameters
+    ----------
+    given
+        A name, or a number; -1 is the last.
+    names
+        The names of all columns.
+
+    Raises
+    ------
+    ConfigError
+        If there is none.
+    """
+    known = [str(name) for name in names]
+    if given in known:
+        return given
+    if given.lstrip("-").isdigit() and -len(known) <= int(given) < len(known):
+        return known[int(given)]
+    raise ConfigError(not_known(given, "a column", known))
+
+
+def indicators(words: np.ndarray) -> dict[str, np.ndarray]:
+    """Return an indicator of each word that is not rare, but for the last word, which the others imply.
+
+    Parameters
+    ----------
+    words
+        The words of a column (n,).
+
+    Examples
+    --------
+    >>> indicators(np.array(["a", "b", "a", "c"]))
+    {'a': array([1., 0., 1., 0.]), 'b': array([0., 1., 0., 0.])}
+    """
+    values, counts = np.unique(words.astype(str), return_counts=True)
+    return {str(word): (words == word).astype(float) for word in values[counts >= RARE * len(words)][:-1]}
+
+
+def _without_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.DataFrame:
+    """Leave out the index column that is named, or those that number or name the rows."""
+    if index == KEEP_ALL:
+        return frame
+    if index is not None:
+        return frame.drop(columns=column_named(index, frame.columns))
+    left_out = [str(name) for place, name in enumerate(frame.columns) if _is_index(frame[name], str(name), place)]
+    if left_out and len(left_out) < frame.shape[1]:
+        shown = ", ".join("the first column, which has no name," if it == "Unnamed: 0" else it for it in left_out)
+        notes.append(f"left out: {shown} (numbers or names of the rows; --index-col none keeps all)")
+        frame = frame.drop(columns=left_out)
+    return frame
+
+
+def _is_index(column: pd.Series, name: str, place: int) -> bool:
+    """Return True for a column that numbers or names the rows."""
+    if column.isna().any() or not column.is_unique:
+        return False
+    if name.startswith("Unnamed: ") and place == 0:
+        return True
+    if column.dtype.kind in "iu":
+        steps = np.diff(column.to_numpy())
+        return bool(np.all(steps == 1) or (place == 0 and np.all(steps > 0)))
+    if column.dtype.kind == "M" or _are_dates(column):
+        return bool(column.is_monotonic_increasing)
+    return column.dtype.kind == "O" and _number_fraction(column) == 0
+
+
+def _are_dates(column: pd.Series) -> bool:
+    """Return True for texts that begin with a date, such as 2024-05-31."""
+    return column.dtype.kind == "O" and bool(column.dropna().astype(str).str.match(r"\d{4}-\d\d-\d\d").all())
+
+
+def _number_fraction(column: pd.Series) -> float:
+    import pandas as pd
+
+    return float(pd.to_numeric(column.dropna(), errors="coerce").notna().mean())
+
+
+def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: int) -> Columns:
+    """Turn all columns of a table into numbers."""
+    import pandas as pd
+
+    parts: dict[str, np.ndarray] = {}
+    kinds = {"numbers": 0, "words": 0, "dates": 0}
+    texts, copies, filled, empty = list[str](), list[str](), 0, 0
+    for label in frame.columns:
+        name, column = str(label), frame[label]
+        if column.isna().all():
+            empty += 1
+            continue
+        if _determines(column, y):
+            copies.append(name)
+        if _are_dates(column):
+            column = pd.to_datetime(column, errors="coerce", utc=True)
+        if column.dtype.kind == "M":
+            column = (column - column.min()) / pd.Timedelta(days=1)
+            kinds["dates"] += 1
+        elif column.dtype.kind == "O" or isinstance(column.dtype, pd.CategoricalDtype):
+            _check_words(column, name, first_row)
+            known = column.dropna().nunique()
+            if known > max(MAX_COPIES, MOSTLY * len(column)):
+                texts.append(name)
+                continue
+            kinds["words"] += 1
+            words = column.astype(object).where(column.notna(), "(missing)").astype(str).to_numpy()
+            parts |= {f"{name} = {word}": values for word, values in indicators(words).items()}
+            continue
+        else:
+            kinds["numbers"] += 1
+        values = column.astype(float).to_numpy()
+        if np.isinf(values).any():
+            raise ConfigError(f"row {_row(column, np.isinf(values), first_row)}, column {quoted(name)} is infinite")
+        holes = np.isnan(values)
+        filled += int(holes.sum())
+        parts[name] = np.where(holes, np.mean(values[~holes]), values)
+    notes += [f"left out: {', '.join(texts[:MAX_SHOWN])} (text that differs in most rows)"] if texts else []
+    notes += [f"{_count(empty, 'empty column')} left out"] if empty else []
+    notes += [f"{_count(filled, 'missing cell')} replaced by the mean of the column"] if filled else []
+    for name in copies[:MAX_SHOWN]:
+        notes.append(f"warning: column {name} determines the target: --drop {name} if it is not known beforehand")
+    made = ", ".join(f"{count} of {kind}" for kind, count in kinds.items() if count)
+    indicated = f" ({len(parts) - kinds['numbers'] - kinds['dates']} indicators)" if kinds["words"] else ""
+    notes.insert(0, f"{len(frame):,} rows, {_count(sum(kinds.values()), 'column')}: {made}{indicated}")
+    X = np.column_stack([*parts.values()]) if parts else np.empty((len(frame), 0))
+    return Columns(X, tuple(parts), y, tuple(notes))
+
+
+def _check_words(column: pd.Series, name: str, first_row: int) -> None:
+    """Refuse a word in a column of numbers: as an indicator it would make words of all numbers."""
+    import pandas as pd
+
+    known = column.dropna()
+    numbers = pd.to_numeric(known, errors="coerce").notna().to_numpy()
+    if MOSTLY < numbers.mean() < 1:
+        row = _row(column, (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy(), first_row)
+        raise ConfigError(
+            f"row {row}, column {quoted(name)} is not a number: name a word for missing cells by --na WORD"
+        )
+
+
+def _row(column: pd.Series, where: np.ndarray, first_row: int) -> int:
+    """Return the row of the file of the first entry that is True."""
+    return int(column.index[int(np.argmax(where))]) + first_row
+
+
+def _determines(column: pd.Series, y: np.ndarray) -> bool:
+    """Return True for a column of a few values, each with one target, or whose values separate two classes."""
+    import pandas as pd
+
+    if len(y) < 2 or pd.Series(y).nunique() < 2:
+        return False
+    groups = pd.Series(y, index=column.index).groupby(column, observed=True).nunique()
+    if 1 < len(groups) <= MAX_COPIES and groups.max() == 1 and column.notna().all():
+        return True
+    labels = np.unique(y.astype(str))
+    if len(labels) != 2 or column.dtype.kind not in "iuf" or column.isna().any():
+        return False
+    first = y.astype(str) == labels[0]
+    one, other = column.to_numpy()[first], column.to_numpy()[~first]
+    return bool(one.max() < other.min() or other.max() < one.min())
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")

@@ -1,0 +1,318 @@
+"""Files of tables, read by pandas: separator, decimal comma, encoding, compression and header are recognised.
+
+What was recognised is said in a note, and each choice is an option of `FileFormat`. Only ordinary files of bounded size
+are opened, and nothing in them is executed.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from statmech.errors import ConfigError, quoted
+from statmech.runtime import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_BYTES = 2**28  # of a file, unpacked: pandas holds about four times as much
+MAX_COLUMNS = 20_000
+SEPARATORS = (",", ";", "\t", "|")
+SAMPLE_ROWS = 200  # from which separator, decimal comma and header are recognised
+MISSING_WORDS = ("?", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A", "-", ".", "")
+UNPACKERS: dict[bytes, Callable[[io.BytesIO], IO[bytes] | gzip.GzipFile]] = {  # by the first bytes of a file
+    b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+}
+MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks
+READERS = {  # of formats with types of their own, and the package that pandas reads them with
+    ".parquet": ("read_parquet", "pyarrow"),
+    ".feather": ("read_feather", "pyarrow"),
+    ".xlsx": ("read_excel", "openpyxl"),
+    ".xls": ("read_excel", "xlrd"),
+    ".ods": ("read_excel", "odfpy"),
+}
+INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+DECIMAL_COMMA, DECIMAL_POINT = re.compile(r"\s*[+-]?\d+,\d+\s*"), re.compile(r"\s*[+-]?\d*\.\d+\s*")
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How a file is read; None: recognised."""
+
+    sep: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    na: tuple[str, ...] = ()  # further words for missing cells
+
+
+RECOGNISED = FileFormat()
+
+
+class TableFile(NamedTuple):
+    """The columns of a file, what was recognised, and the row of the file in which the data begin."""
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...]
+    first_row: int
+
+
+def read_frame(path: str, given: FileFormat = RECOGNISED) -> TableFile:
+    """Read the table of a .csv file (also .tsv, .txt, packed or not), or of a Parquet, Feather or Excel file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    given
+        How it is read.
+
+    Raises
+    ------
+    ConfigError
+        For a file that is no table, with the reason.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("x;y\\n1,5;2\\n2,5;3\\n")
+    ...     found = read_frame(f"{folder}/a.csv")
+    >>> found.frame.to_dict("list"), found.notes
+    ({'x': [1.5, 2.5], 'y': [2, 3]}, ('separated by ";"', 'decimal commas'))
+    """
+    try:
+        content = files.read(Path(path), MAX_BYTES)
+        if reader := READERS.get(Path(path).suffix.lower()):
+            return TableFile(_typed(path, content, *reader), (), 1)
+        text, notes = _decoded(_unpacked(content), given.encoding)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, UnicodeError, LookupError) as failure:
+        raise ConfigError(f"{path}: not a readable table: {_why(failure)}") from None
+    return _parsed(path, text, notes, given)
+
+
+def _unpacked(content: bytes) -> bytes:
+    for mark, unpack in UNPACKERS.items():
+        if content.startswith(mark):
+            with unpack(io.BytesIO(content)) as file:
+                content = file.read(MAX_BYTES + 1)
+            if len(content) > MAX_BYTES:
+                raise OSError(f"has more than {MAX_BYTES:,} bytes when it is unpacked")
+    return content
+
+
+def _decoded(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
+    """Return the text of a file, and a note if it is not UTF-8."""
+    if encoding:
+        return content.decode(encoding), []
+    marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), None)
+    if marked:
+        return content.decode(marked), [f"encoded in {marked.upper()}"] if marked == "utf-16" else []
+    try:
+        return content.decode(), []
+    except UnicodeDecodeError as failure:
+        if b"\0" in content[:1000]:
+            raise OSError("is not a text file") from None
+        line = content.count(b"\n", 0, failure.start) + 1
+        return content.decode("latin-1"), [f"not UTF-8 (row {line}) and read as Latin-1; --encoding names another"]
+
+
+def _why(failure: Exception) -> str:
+    """Return why a file is not readable."""
+    if isinstance(failure, EOFError | zlib.error | lzma.LZMAError):
+        return "cannot be unpacked: it is cut or damaged"
+    if isinstance(failure, UnicodeError):
+        return f"is not encoded in {failure.encoding}" if isinstance(failure, UnicodeDecodeError) else str(failure)
+    return getattr(failure, "strerror", None) or str(failure)
+
+
+def _typed(path: str, content: bytes, reader: str, package: str) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        frame: pd.DataFrame = getattr(pd, reader)(io.BytesIO(content))
+    except ImportError:
+        raise ConfigError(f"{path}: pandas reads such files with {package}: pip install {package}") from None
+    except Exception as failure:  # each reader has exceptions of its own
+        raise ConfigError(f"{path}: is not readable as {Path(path).suffix[1:]}: {failure}") from None
+    if not isinstance(frame.index, pd.RangeIndex):
+        frame = frame.reset_index()
+    return frame.rename(columns=str)
+
+
+def _parsed(path: str, text: str, notes: list[str], given: FileFormat) -> TableFile:
+    import pandas as pd
+
+    sep = given.sep or recognise_separator(text)
+    rows = _checked_rows(path, text, sep)
+    notes += [f"separated by {quoted(sep)}"] if sep != "," else []
+    comma = sep != "," and _has_decimal_commas(rows)
+    notes += ["decimal commas"] if comma else []
+    header = given.header if given.header is not None else has_header(rows)
+    names, row_names = _names(rows, header, notes)
+    whitespace = {"sep": r"\s+"} if sep == " " else {"sep": sep, "skipinitialspace": True}
+    try:
+        frame = pd.read_csv(
+            io.StringIO(text),
+            header=None,
+            skiprows=1 if header else 0,
+            names=range(len(names)),
+            index_col=False,
+            decimal="," if comma else ".",
+            na_values=[*MISSING_WORDS, *given.na],
+            low_memory=False,
+            **whitespace,
+        )
+    except (ValueError, pd.errors.ParserError) as failure:
+        raise ConfigError(f"{path}: not a readable table: {failure}") from None
+    frame.columns = pd.Index(names)
+    if row_names:
+        notes.append("the names of the rows are left out")
+        frame = frame.drop(columns=names[0])
+    return TableFile(frame, tuple(notes), 1 + header)
+
+
+def recognise_separator(text: str) -> str:
+    """Return the separator that gives all rows at the beginning of a text the same number of columns, two or more.
+
+    Parameters
+    ----------
+    text
+        The text of a table.
+
+    Examples
+    --------
+    >>> recognise_separator("a;b\\n1,5;2\\n"), recognise_separator("1 2\\n3 4\\n")
+    (';', ' ')
+    """
+    counts = {}
+    for sep in (*SEPARATORS, " "):
+        lengths = [len(row) for row in islice(_rows(text, sep), SAMPLE_ROWS)]
+        usual = max(set(lengths), key=lengths.count, default=1)
+        counts[sep] = (lengths.count(usual) == len(lengths), usual > 1, usual) if usual > 1 else (False, False, 1)
+    even = [sep for sep, (all_equal, several, _) in counts.items() if all_equal and several]
+    if even:
+        return even[0]
+    return max(SEPARATORS, key=lambda sep: counts[sep][2])
+
+
+def _rows(text: str, sep: str) -> Iterator[list[str]]:
+    """Iterate over the rows of a text that are not empty."""
+    csv.field_size_limit(MAX_BYTES)
+    lines = io.StringIO(text, newline="")
+    if sep == " ":
+        return (line.split() for line in lines if line.strip())
+    return (row for row in csv.reader(lines, delimiter=sep, skipinitialspace=True) if row)
+
+
+def _checked_rows(path: str, text: str, sep: str) -> list[list[str]]:
+    """Return the first rows of a table, all of which have been counted."""
+    sample: list[list[str]] = []
+    length = 0
+    try:
+        for number, row in enumerate(_rows(text, sep), 1):
+            if number <= SAMPLE_ROWS:
+                sample.append(row)
+            if number == 2:
+                length = len(row)
+                short_header = len(sample[0]) == length - 1
+                if len(sample[0]) != length and not short_header:
+                    raise ConfigError(f"{path}: row 2 has {length} columns, the first one {len(sample[0])}")
+            elif number > 2 and len(row) != length:
+                raise ConfigError(f"{path}: row {number} has {len(row)} columns, the first one {len(sample[0])}")
+    except csv.Error as failure:
+        raise ConfigError(f"{path}: not a readable table: {failure}") from None
+    if length > MAX_COLUMNS:
+        raise ConfigError(f"{path}: has {length:,} columns; {MAX_COLUMNS:,} are possible")
+    if len(sample) < 2:
+        raise ConfigError(f"{path}: a table needs rows, and a target for each")
+    return sample
+
+
+def _has_decimal_commas(rows: list[list[str]]) -> bool:
+    cells = [cell for row in rows for cell in row]
+    return any(map(DECIMAL_COMMA.fullmatch, cells)) and not any(map(DECIMAL_POINT.fullmatch, cells))
+
+
+def has_header(rows: list[list[str]]) -> bool:
+    """Return True if the first row of a table names its columns.
+
+    It does where a word stands above numbers, where no word of it occurs below, or where its numbers count the columns
+    or the years and those of the next row do not.
+
+    Parameters
+    ----------
+    rows
+        The first rows of a table, as text.
+
+    Examples
+    --------
+    >>> has_header([["0", "1"], ["0.3", "5"]]), has_header([["1.5", "yes"], ["0.3", "no"], ["2", "yes"]])
+    (True, False)
+    """
+    first, *others = rows
+    if len(first) < len(others[0]):  # R leaves the names of the rows without a name
+        return True
+    words = [index for index, cell in enumerate(first) if not _is_missing(cell) and not is_number(cell)]
+    below = [[row[index] for row in others if not _is_missing(row[index])] for index in range(len(first))]
+    if any(below[index] and all(map(is_number, below[index])) for index in words):
+        return True
+    if any(first[index] in below[index] for index in words):
+        return False
+    numbers = [index for index in range(len(first)) if index not in words and not _is_missing(first[index])]
+    if not numbers:
+        return bool(words)
+    return _counts(first, numbers) and not _counts(others[0], numbers)
+
+
+def _counts(row: list[str], columns: list[int]) -> bool:
+    """Return True if these entries of a row are integers that increase by one."""
+    if len(columns) < 2 or not all(INTEGER.fullmatch(row[index]) for index in columns):
+        return False
+    values = [int(row[index]) for index in columns]
+    return all(after - before == 1 for before, after in pairwise(values))
+
+
+def is_number(cell: str) -> bool:
+    """Return True if a cell of text is a number, perhaps with a decimal comma."""
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip() in MISSING_WORDS
+
+
+def _names(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[str], bool]:
+    """Return the names of the columns, each once, and whether the first are names of rows without a name."""
+    width = len(rows[1])
+    if not header:
+        return [str(index) for index in range(width)], False
+    names = [name.strip() for name in rows[0]]
+    short = len(names) < width
+    names = ["", *names] if short else names
+    if all(map(is_number, names)):
+        notes.append(f"the first row, {', '.join(names[:3])}, ..., is taken for names; --header no takes it for data")
+    seen: dict[str, int] = {}
+    for index, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1 and name:
+            names[index] = f"{name}.{seen[name] - 1}"
+            notes.append(f"the name {name} is given twice: the second is called {names[index]}")
+        elif not name:
+            names[index] = f"Unnamed: {index}"
+    return names, short

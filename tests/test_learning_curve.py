@@ -1,0 +1,275 @@
+"""Learning curves of tables: equations with an intercept, leave-one-out, and verdicts, against independent values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import statmech
+from simulate.kernels.leave_one_out import left_out_arguments
+from simulate.kernels.table_fits import errors_on, fit, problem_of
+from statmech.convex.losses import LOSSES, on_labels
+from statmech.labelled_table import labelled
+from statmech.learning_curve import PreparedCurve
+from statmech.learning_curve_report import describe
+from statmech.numerics.gaussian import cumulative
+from statmech.real_table import real_table
+from theory.tables import anchored_curves
+from theory.tables.anchored_curves import LabelScale, Measured, SquaredScale, judge, moved_errors
+from theory.tables.fresh_clusters import class_table, fresh_errors, fresh_stabilities
+from theory.tables.fresh_rows import FreshRows
+
+
+def cluster_table(seed, n, N, share, separation=1.25):
+    """Rows of two clusters of variances from 2 to 0.2, the first of which have the label +1."""
+    variances = np.geomspace(2, 0.2, N)
+    half = np.random.default_rng(7).standard_normal(N)
+    half *= separation / np.sqrt(np.sum(half**2 / variances))
+    y = np.where(np.arange(n) < round(share * n), 1.0, -1.0)
+    X = np.random.default_rng(seed).standard_normal((n, N)) * np.sqrt(variances) + y[:, None] * half
+    X = X - X.mean(axis=0)
+    return X / np.sqrt(np.mean(np.sum(X**2, axis=1))), y
+
+
+VALUES = [  # of a solver of the same equations that shares no code with this package
+    ((1, 600, 30, 0.3), "logistic", 120, 0.1, 0.1322679084, (1.817112, 1.756031, 2.324704, -1.566159)),
+    ((1, 600, 30, 0.3), "logistic", 2400, 0.1, 0.0920326902, (3.088358, 2.451531, 0.181061, -2.071674)),
+    ((2, 1000, 40, 0.1), "logistic", 200, 0.1, 0.0800736664, (1.551153, 1.780605, 3.038239, -3.563185)),
+    ((2, 1000, 40, 0.1), "square", 200, 1.0, 0.0888557151, (0.261005, 0.286738, 0.176591, -0.8)),
+    ((2, 1000, 40, 0.1), "hinge", 400, 0.1, 0.07651432, (1.45798, 1.53423, 0.85399, -2.57290)),
+]
+
+
+@pytest.mark.parametrize(("rows", "loss", "P", "lam", "error", "state"), VALUES)
+def test_the_equations_with_an_intercept_have_the_recorded_solution(rows, loss, P, lam, error, state):
+    table = class_table(*cluster_table(*rows))
+    kind = on_labels(LOSSES[loss]())
+    tolerance = 2e-8 if loss == "hinge" else 1e-10
+    assert fresh_errors(kind, table, np.array([P]), np.array([lam]))[0] == pytest.approx(error, abs=tolerance)
+    equations, at = fresh_stabilities(kind, table, np.array([P]), np.array([lam]), True)
+    factors = equations.clusters.factors
+    m = float(np.sum(at.means[:, 0])) / float(np.sum(factors))
+    b = float(at.means[0, 0] - factors[0] * m)
+    np.testing.assert_allclose([m, at.Q[0], at.V[0], b], state, atol=2e-5 if loss == "hinge" else 1e-6)
+
+
+@pytest.mark.parametrize(("noise", "error"), [(0.0, 0.07675), (1 / 1000, 0.07793)])
+def test_a_wrong_noise_of_the_class_means_changes_the_recorded_value(noise, error):
+    table = class_table(*cluster_table(2, 1000, 40, 0.1))._replace(noise=noise)
+    found = fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]))
+    assert found[0] == pytest.approx(error, abs=5e-6)
+
+
+def test_swapped_fractions_of_the_classes_change_the_recorded_error():
+    table = class_table(*cluster_table(2, 1000, 40, 0.1))
+    equations, at = fresh_stabilities(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]), True)
+    wrong = cumulative(-at.means / at.Q)[:, 0]
+    assert equations.clusters.weights @ wrong == pytest.approx(0.0800736664, abs=1e-10)
+    assert equations.clusters.weights[::-1] @ wrong == pytest.approx(0.602, abs=5e-4)
+
+
+def test_without_an_intercept_unequal_classes_are_learnt_much_worse():
+    table = class_table(*cluster_table(2, 1000, 40, 0.1))
+    without = fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]), intercept=False)
+    assert without[0] == pytest.approx(0.4166, abs=5e-5)
+
+
+def test_a_hinge_has_a_solution_for_rare_classes_at_any_number_of_examples():
+    """Solutions are followed from equal classes where freeing the intercept leads nowhere."""
+    table, P = class_table(*cluster_table(2, 1000, 40, 0.1)), np.array([100, 400, 1600, 6400])
+    errors = fresh_errors(LOSSES["hinge"](), table, P, np.full(4, 0.1))
+    assert np.all(np.diff(errors) < 0)
+    assert errors[2] == pytest.approx(0.0612767, abs=1e-6)
+
+
+def test_a_hinge_that_answers_the_more_frequent_label_errs_on_the_rarer_one():
+    table = real_table(labelled(*cluster_table(3, 400, 20, 0.05, 0.3)))
+    state = FreshRows(table).described(LOSSES["hinge"](), np.array([200.0]), np.array([10.0]))
+    assert state.eps_y[0] == pytest.approx(0.05, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_fits_with_an_intercept_agree_with_theory_and_not_with_a_penalised_intercept():
+    """Fits to half a long table, so that its own deviation from its population is small."""
+    table = real_table(labelled(*cluster_table(5, 3000, 60, 0.3)))
+    lam, P, sets = 5.0, 200, 60
+    theory = fresh_errors(LOSSES["logistic"](), class_table(table.Z, table.y), np.array([P]), np.array([lam]))[0]
+    errors = {False: [], True: []}
+    for seed in range(sets):
+        order = np.random.default_rng(seed).permutation(3000)
+        problem = problem_of(table, LOSSES["logistic"](), lam, order[:P], True)
+        for penalised, found in errors.items():
+            from simulate.minimisers.method import minimise
+
+            w = minimise(problem._replace(free=0) if penalised else problem).w
+            found.append(errors_on(table, w, order[P:]).labels)
+    free, penalised = (np.array(errors[key]) for key in (False, True))
+    noise = np.hypot(free.std(ddof=1) / np.sqrt(sets), np.sqrt(theory * (1 - theory) / 3000))
+    assert abs(free.mean() - theory) < 4 * noise
+    difference = penalised - free
+    assert abs(difference.mean()) > 5 * difference.std(ddof=1) / np.sqrt(sets)
+
+
+def test_examples_of_one_label_are_answered_by_it():
+    table = real_table(labelled(*cluster_table(1, 100, 5, 0.3)))
+    found = fit(table, LOSSES["logistic"](), 0.1, np.arange(10), True)
+    assert errors_on(table, found.w, slice(30, 100)).labels == 1.0
+    assert found.converged
+
+
+@pytest.mark.parametrize("name", ["logistic", "square", "squared_hinge", "huber"])
+@pytest.mark.parametrize("shape", [(80, 10), (40, 70)])
+def test_one_step_of_newton_leaves_a_row_out(name, shape):
+    n, N = shape
+    table = real_table(labelled(*cluster_table(21, n, N, 0.3, 1.0)))
+    loss, rows = LOSSES[name](), np.arange(n)
+    exact = [
+        problem_of(table, loss, 0.1, rows, True).x(fit(table, loss, 0.1, np.delete(rows, i), True).w)[i] for i in rows
+    ]
+    found = left_out_arguments(table, loss, 0.1, True)
+    trained = problem_of(table, loss, 0.1, rows, True).x(fit(table, loss, 0.1, rows, True).w)
+    deviation = np.std(exact)
+    assert np.sqrt(np.mean((found - exact) ** 2)) < 0.1 * deviation
+    assert np.sqrt(np.mean((trained - exact) ** 2)) > 0.15 * deviation
+    if name == "square":
+        np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-9)
+
+
+def test_leave_one_out_has_the_recorded_values():
+    """200 rows of 20 columns: exact by 200 fits .205 and 1.47366; one step .210 and 1.47474."""
+    table = real_table(labelled(*cluster_table(21, 200, 20, 0.3, 1.0)))
+    left = left_out_arguments(table, LOSSES["logistic"](), 0.1, True)
+    assert np.mean(left < 0) == pytest.approx(0.21)
+    assert np.mean(left) == pytest.approx(1.47474, abs=1e-5)
+
+
+def test_the_anchored_curve_has_the_recorded_values():
+    Z, y = cluster_table(21, 200, 20, 0.3, 1.0)
+    table, loss, P = real_table(labelled(Z, y)), LOSSES["logistic"](), np.array([50.0, 200.0, 800.0])
+    _, at = fresh_stabilities(loss, class_table(table.Z, y), np.append(P, 199.0), np.full(4, 0.1), True)
+    positions = at.means / at.Q
+    stabilities = anchored_curves.standardise_stabilities(left_out_arguments(table, loss, 0.1, True), y)
+    theory, of_all = positions[:, :-1], positions[:, -1:]
+    D, position = theory.sum(axis=0) / of_all.sum(), stabilities.positions
+    O = theory[0] - theory[1] + position[0] - position[1] - (of_all[0] - of_all[1])
+    means = (D * position.sum() + np.array([[1.0], [-1.0]]) * O) / 2
+    mixed = anchored_curves._class_errors(means, np.minimum(1, D**2), stabilities.standardised)
+    np.testing.assert_allclose(np.array([0.3, 0.7]) @ mixed, [0.25448, 0.20540, 0.18958], atol=5e-6)
+    errors = anchored_curves.anchored_errors(theory, of_all, stabilities, np.array([0.3, 0.7]))
+    assert errors.shape == (2, 3)
+    assert float(np.array([0.3, 0.7]) @ errors[:, 1]) == pytest.approx(0.20540, abs=5e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["logistic", "square", "hinge"])
+def test_the_intercept_follows_the_fraction_of_labels_among_few_examples(name):
+    """Where the penalty is strong, fits to few rows of equal classes err far more than at N to infinity."""
+    rng, loss, (P, lam) = np.random.default_rng(0), LOSSES[name](), (25, 3.0)
+    y = np.where(np.arange(4000) % 2, 1.0, -1.0)
+    X = rng.standard_normal((4000, 20)) / np.sqrt(20) + y[:, None] * np.ones(20) / 20
+    table = real_table(labelled(X, y))
+    errors = []
+    for seed in range(60):
+        order = np.random.default_rng(seed).permutation(4000)
+        errors.append(errors_on(table, fit(table, loss, lam, order[:P], True).w, order[P:]).labels)
+    plain = fresh_errors(on_labels(loss), class_table(table.Z, y), np.array([P]), np.array([lam]))[0]
+    drawn = float(np.mean(cumulative(-FreshRows(table).positions(loss, np.array([float(P)]), np.array([lam])))))
+    noise = np.std(errors, ddof=1) / np.sqrt(len(errors))
+    assert abs(np.mean(errors) - drawn) < 4 * noise
+    assert np.mean(errors) - plain > (2 if name == "square" else 4) * noise
+
+
+def test_a_moved_curve_goes_through_what_was_measured():
+    measured = Measured(np.array([50, 200, 400]), np.array([0.3, 0.2, 0.15]), np.array([0.01, 0.01, 0.02]))
+    at = anchored_curves.Curve(np.array([0.2, 0.15, 0.13]), np.array([0.22, 0.16, 0.12]))
+    for scale in (LabelScale(400), SquaredScale(0.1)):
+        moved = moved_errors(measured.P, at, measured, at, scale)
+        np.testing.assert_allclose(moved[:2], measured.error[:2])
+        assert moved[2] == pytest.approx((0.15 + (0.2 + 0.13 - 0.15)) / 2)  # what the fits before it say counts half
+
+
+@pytest.mark.parametrize(
+    ("errors", "wrong", "verdict"),
+    [
+        ([0.21, 0.16, 0.12], 48, "good"),
+        ([0.35, 0.26, 0.2], 80, "moved"),
+        ([0.6, 0.1, 0.2], 80, "unsure"),
+        ([0.21, 0.16, 0.02], 8, "too few errors to measure"),
+    ],
+)
+def test_a_verdict_compares_theory_with_what_was_measured(errors, wrong, verdict):
+    measured = Measured(np.array([50, 200, 400]), np.array(errors), np.full(3, 0.005))
+    at = anchored_curves.Curve(np.array([0.2, 0.15, 0.13]), np.array([0.3, 0.22, 0.2]))
+    assert judge(measured, at, LabelScale(400), wrong) == verdict
+
+
+def made(kind, seed, n=500, N=30):
+    rng = np.random.default_rng(seed)
+    variances = np.geomspace(3, 0.1, N)
+    X = rng.standard_normal((n, N)) * np.sqrt(variances)
+    if kind == "clusters":
+        y = np.where(np.arange(n) < n // 2, 1, -1)
+        half = rng.standard_normal(N)
+        return X + y[:, None] * half / np.sqrt(np.sum(half**2 / variances)), y
+    return X, np.sign(X @ rng.standard_normal(N))
+
+
+@pytest.mark.parametrize(("kind", "good"), [("clusters", True), ("sign plane", False)])
+def test_clusters_are_called_good_and_labels_that_a_plane_explains_are_not(kind, good):
+    verdicts = [PreparedCurve(labelled(*made(kind, seed))).predict(lam=0.1, P=[500, 2000]).verdict for seed in range(4)]
+    assert verdicts.count("good") == (4 if good else 0)
+
+
+@pytest.mark.slow
+def test_the_moved_curve_of_a_sign_plane_is_nearer_the_truth_than_theory():
+    """Theory alone is several times too large at four times the rows: measured by fits to fresh rows."""
+    rng = np.random.default_rng(0)
+    direction, variances = rng.standard_normal(30), np.geomspace(3, 0.1, 30)
+    X = rng.standard_normal((30_000, 30)) * np.sqrt(variances)
+    y = np.sign(X @ direction)
+    curve = PreparedCurve(labelled(X[:500], y[:500])).predict(lam=0.1, P=[500, 2000])
+    whole = real_table(labelled(X, y), standardise=True)
+    truth = [
+        errors_on(
+            whole, fit(whole, LOSSES["logistic"](), 0.1, np.arange(k, k + 2000), True).w, slice(20_000, None)
+        ).labels
+        for k in range(0, 20_000, 2000)
+    ]
+    theory, moved = float(curve.eps_y_theory[1]), float(curve.eps_y[1])
+    assert theory > 2 * np.mean(truth)
+    assert abs(np.log(moved / np.mean(truth))) < 0.7 * abs(np.log(theory / np.mean(truth)))
+
+
+def test_rare_labels_are_predicted_beside_the_answer_that_is_more_frequent():
+    X, y = cluster_table(4, 240, 4, 0.025, 0.3)
+    curve = statmech.predict_learning_curve(X, y, lam=0.1, P=[50, 150, 240])
+    assert curve.eps_y.values == pytest.approx(0.025, rel=0.2)
+    assert curve.rarer_fraction == 0.025
+    assert "errs on 0.0250; this learner is no better" in describe(curve)
+
+
+def test_columns_of_any_scale_have_the_same_curve_unless_they_are_raw():
+    X, y = cluster_table(6, 300, 6, 0.4)
+    scales = np.array([1e6, 1e-6, 1, 10, 1e3, 1e-2])
+    one, other = (statmech.predict_learning_curve(rows, y, lam=0.1, P=[100, 300]) for rows in (X, X * scales))
+    np.testing.assert_allclose(one.eps_y, other.eps_y, rtol=1e-9)
+    raw = statmech.predict_learning_curve(X * scales, y, lam=0.1, P=[100, 300], standardise=False)
+    assert np.all(raw.eps_y > 1.1 * one.eps_y)
+
+
+def test_nothing_is_said_beyond_the_rows_where_it_cannot_be_known():
+    few = PreparedCurve(labelled(*cluster_table(8, 60, 40, 0.5))).predict(lam=0.1, P=[30, 60, 240])
+    assert np.isfinite(few.eps_y.values).tolist() == [True, True, False]
+    assert "not known from this table" in describe(few)
+
+
+def test_a_target_of_numbers_has_a_verdict_and_a_band():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 10))
+    y = 5 + X @ rng.standard_normal(10) + rng.standard_normal(300)
+    curve = statmech.predict_learning_curve(X, y, lam=0.1, P=[40, 300, 1200])
+    assert curve.verdict == "good"
+    assert np.all((curve.mse_low < curve.mse) & (curve.mse < curve.mse_high))
+    assert float(curve.mse[2]) == pytest.approx(1.01, abs=0.2)  # the noise has variance 1
+    without = statmech.predict_learning_curve(X, y, lam=0.1, P=[40, 300], intercept=False)
+    np.testing.assert_allclose(curve.mse[:2], without.mse, rtol=0.1)  # the target is centred in both

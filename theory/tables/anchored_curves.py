@@ -1,0 +1,268 @@
+r"""Learning curves of a real table that go through what was measured on it: theory states their shape.
+
+Real classes are not Gaussian clusters, so that the error of theory alone is off on every third table. Its dependence
+on the number of examples is not: measured are the errors of fits at two sizes, and those of all n rows, each by a
+learner that has not seen it.
+
+**Anchored.** The stabilities of the latter have in class y the mean :math:`M_y`, in units of their deviation, and the
+standardised values :math:`\zeta`; theory's are normal with the mean :math:`t_y = \mu_y/Q`. With the sums
+:math:`D = t_+ + t_-` and differences :math:`O = t_+ - t_-` of both classes, and those of :math:`M_y` at n,
+
+.. math:: D_P = D^\mathrm{th}_P\,\frac{D_n}{D^\mathrm{th}_n}, \qquad
+          O_P = O^\mathrm{th}_P + O_n - O^\mathrm{th}_n, \qquad
+          \epsilon_P = \sum_y\pi_y\,P\bigl(t_y + \sqrt r\,\zeta + \sqrt{1-r}\,\xi < 0\bigr) .
+
+Fewer examples add Gaussian noise :math:`\xi` to the stabilities:
+:math:`r = \min(1, (D^\mathrm{th}_P/D^\mathrm{th}_n)^2)`.
+On discrete columns r = 1 is better, and the curve is the geometric mean of both.
+
+**Moved.** Up to n the curve is moved through the measured errors, by what each lacks in :math:`\Phi^{-1}(\epsilon)`,
+linear in ln P between them. Beyond n
+
+.. math:: \Phi^{-1}(\epsilon_P) = \Phi^{-1}(\epsilon^\mathrm{th}_P)\,
+          \frac{\Phi^{-1}(\epsilon_n)}{\Phi^{-1}(\epsilon^\mathrm{th}_n)} .
+
+A squared error is moved in the same way, by logarithms in place of :math:`\Phi^{-1}`. `docs/howto/own_data.md` states
+on which tables this was tested.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+MAX_ERROR = 0.6  # of labels: larger ones are noise of a short table
+KERNEL_WIDTH = 0.25  # of a class of one row, in standard deviations of its stabilities
+NORMAL_QUANTILE = 1.645  # of a band of 90 %
+MODEL_ERROR = 0.05  # relative error of moved curves, beside the noise of the table
+AGREEMENT_TOL = 0.14  # of ln(measured / theory), within which theory alone is right
+SHAPE_TOL = 0.5  # of ln(measured / anchored), within which the shape of the curve is right
+AGREEMENT_ERRORS = 1.5  # standard errors of a measured error, within which any theory is right
+MIN_WRONG_ROWS = 10  # fewer do not determine an error
+
+
+class Stabilities(NamedTuple):
+    """Stabilities of rows that learners have not seen, in each class: means over deviations (2,), and standardised."""
+
+    positions: np.ndarray
+    standardised: tuple[np.ndarray, np.ndarray]
+
+
+def standardise_stabilities(stabilities: np.ndarray, y: np.ndarray) -> Stabilities:
+    """Standardise the stabilities of each class.
+
+    Parameters
+    ----------
+    stabilities
+        Those of rows that learners have not seen (n,).
+    y
+        Labels +1 and -1 (n,).
+    """
+    classes = [stabilities[y > 0], stabilities[y < 0]]
+    means, deviations = (np.array([function(part) for part in classes]) for function in (np.mean, np.std))
+    deviations = np.maximum(deviations, np.finfo(float).tiny)
+    plus, minus = ((part - mean) / width for part, mean, width in zip(classes, means, deviations, strict=True))
+    return Stabilities(means / deviations, (plus, minus))
+
+
+def anchored_errors(
+    theory: np.ndarray, theory_of_all: np.ndarray, measured: Stabilities, fractions: np.ndarray
+) -> np.ndarray:
+    """Return the errors (2, P) of both classes on the anchored curve.
+
+    Parameters
+    ----------
+    theory
+        Means of theory's stabilities over their deviation, in each class at each number of examples (2, P).
+    theory_of_all
+        The same for all rows as examples (2, 1).
+    measured
+        The measured stabilities of all rows.
+    fractions
+        Of both classes (2,).
+    """
+    position = measured.positions[:, None]
+    D, O = theory[0] + theory[1], theory[0] - theory[1]
+    D_n, O_n = theory_of_all[0] + theory_of_all[1], theory_of_all[0] - theory_of_all[1]
+    D_P = D * (position[0] + position[1]) / D_n
+    O_P = O + (position[0] - position[1]) - O_n
+    means = np.array([D_P + O_P, D_P - O_P]) / 2
+    mixed = np.minimum(1, (D / D_n) ** 2)
+    errors = [_class_errors(means, ratio, measured.standardised) for ratio in (mixed, np.ones_like(D))]
+    totals = [fractions @ part for part in errors]
+    with np.errstate(all="ignore"):
+        return np.where(totals[0] > 0, errors[0] * np.sqrt(totals[1] / totals[0]), errors[0])
+
+
+def _class_errors(means: np.ndarray, ratio: np.ndarray, zeta: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return the errors (2, P) of classes of these means (2, P), whose stabilities are noise but for a ratio (P,)."""
+    errors = []
+    for mean, values in zip(means, zeta, strict=True):
+        width = KERNEL_WIDTH * len(values) ** -0.2
+        deviation = np.sqrt(1 - ratio + ratio * width**2)
+        errors.append(np.mean(ndtr((-mean - np.sqrt(ratio) * values[:, None]) / deviation), axis=0))
+    return np.array(errors)
+
+
+class Measured(NamedTuple):
+    """Numbers of examples (3,), the last that of all rows, with errors on other rows and their standard errors."""
+
+    P: np.ndarray
+    error: np.ndarray
+    deviation: np.ndarray
+
+
+class Curve(NamedTuple):
+    """Errors of theory and of the anchored curve, arrays (P,) at some numbers of examples."""
+
+    theory: np.ndarray
+    anchored: np.ndarray
+
+    def split(self, count: int) -> tuple[Curve, Curve]:
+        """Return the curve at the first numbers of examples, and at the others."""
+        return Curve(*(part[:count] for part in self)), Curve(*(part[count:] for part in self))
+
+
+@dataclass(frozen=True)
+class ErrorScale(ABC):
+    """How errors are moved, and how far a band around them reaches; subclasses are for labels and for squares.
+
+    Parameters
+    ----------
+    noise
+        Number of rows for labels; relative standard error of the error of all rows for squares.
+    """
+
+    noise: float
+
+    @property
+    @abstractmethod
+    def floor(self) -> float:
+        """The smallest error that can be told from 0."""
+
+    @abstractmethod
+    def scaled(self, errors: np.ndarray) -> np.ndarray:
+        """Return errors on the scale on which differences between curves vary least."""
+
+    @abstractmethod
+    def unscaled(self, values: np.ndarray) -> np.ndarray:
+        """Return the errors of values on that scale."""
+
+    @abstractmethod
+    def extend(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
+        """Move errors (P,) beyond all rows, where theory's `source` has to become `target`."""
+
+    @abstractmethod
+    def half_band(self, errors: np.ndarray) -> np.ndarray:
+        """Return half the width of a band of 90 % around errors (P,)."""
+
+
+@dataclass(frozen=True)
+class LabelScale(ErrorScale):
+    """Fractions of wrong labels, which are moved as normal quantiles."""
+
+    @property
+    def floor(self) -> float:
+        return 0.3 / self.noise
+
+    def scaled(self, errors: np.ndarray) -> np.ndarray:
+        return np.asarray(ndtri(np.clip(errors, self.floor, MAX_ERROR)))
+
+    def unscaled(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(ndtr(values))
+
+    def extend(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
+        ratio = self.scaled(np.array(target)) / self.scaled(np.array(source))
+        return self.unscaled(self.scaled(errors) * ratio)
+
+    def half_band(self, errors: np.ndarray) -> np.ndarray:
+        variance = np.maximum(errors * (1 - errors), 0.5 / self.noise) / self.noise
+        return NORMAL_QUANTILE * np.sqrt(variance + (MODEL_ERROR * errors) ** 2)
+
+
+@dataclass(frozen=True)
+class SquaredScale(ErrorScale):
+    """Mean squared errors, which are moved by factors."""
+
+    @property
+    def floor(self) -> float:
+        return float(np.finfo(float).tiny)
+
+    def scaled(self, errors: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(errors, self.floor))
+
+    def unscaled(self, values: np.ndarray) -> np.ndarray:
+        return np.exp(values)
+
+    def extend(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
+        return errors * max(target, self.floor) / max(source, self.floor)
+
+    def half_band(self, errors: np.ndarray) -> np.ndarray:
+        return NORMAL_QUANTILE * errors * np.hypot(self.noise, MODEL_ERROR)
+
+
+def moved_errors(P: np.ndarray, curve: Curve, measured: Measured, at: Curve, scale: ErrorScale) -> np.ndarray:
+    """Move a curve through the measured errors.
+
+    Parameters
+    ----------
+    P
+        Numbers of examples (P,).
+    curve
+        Theory and the anchored curve at P.
+    measured
+        The measured errors.
+    at
+        Theory and the anchored curve at the numbers of examples of the measured errors.
+    scale
+        The scale of the errors.
+    """
+    errors, log_P, log_at = _anchors(measured, at, scale), np.log(P), np.log(measured.P)
+    inside = measured.P[-1] >= P
+    with np.errstate(all="ignore"):
+        line = np.exp(np.interp(log_P, log_at, np.log(np.maximum(errors, scale.floor))))
+        shifts = scale.scaled(errors) - scale.scaled(at.anchored)
+        within = scale.unscaled(scale.scaled(curve.anchored) + np.interp(log_P, log_at, shifts))
+        beyond = scale.extend(curve.theory, float(at.theory[-1]), float(errors[-1]))
+    moved = np.where(inside, within, beyond)
+    return np.where(np.isnan(moved) & inside, line, moved)
+
+
+def _anchors(measured: Measured, at: Curve, scale: ErrorScale) -> np.ndarray:
+    """Return the errors (3,) that a curve goes through: that of all rows is a mean with what the fits before it say."""
+    errors = measured.error.copy()
+    if np.isfinite(at.theory).all():
+        before = max(errors[-2] + at.theory[-1] - at.theory[-2], scale.floor)
+        errors[-1] = 0.5 * (errors[-1] + before)
+    return errors
+
+
+def log_ratios(measured: Measured, theory: np.ndarray, scale: ErrorScale) -> np.ndarray:
+    """Return the logarithm of measured errors over those of a theory (3,)."""
+    return np.log((measured.error + scale.floor) / (theory + scale.floor))
+
+
+def judge(measured: Measured, at: Curve, scale: ErrorScale, wrong: float) -> str:
+    """Return the verdict on theory: "good", "moved", "unsure", or "too few errors to measure".
+
+    Parameters
+    ----------
+    measured, at, scale
+        Those of `moved_errors`.
+    wrong
+        The number of rows that learners without them get wrong; infinite for a target of numbers.
+    """
+    if wrong < MIN_WRONG_ROWS:
+        return "too few errors to measure"
+
+    def agrees(theory: np.ndarray, tolerance: float) -> np.ndarray:
+        near = np.abs(log_ratios(measured, theory, scale)) <= tolerance
+        return near | (np.abs(measured.error - theory) <= AGREEMENT_ERRORS * measured.deviation)
+
+    if np.all(agrees(at.theory, AGREEMENT_TOL)):
+        return "good"
+    return "moved" if np.all(agrees(at.anchored, SHAPE_TOL)[:-1]) else "unsure"
