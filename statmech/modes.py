@@ -41,6 +41,16 @@ FEW_DIRECTIONS = 30.0  # in which inputs vary effectively, below which theory, w
 OF_FEATURES = 64  # nodes of Marchenko and Pastur's law
 
 
+def format_directions(number: float) -> str:
+    """Return a number of directions with its noun.
+
+    >>> format_directions(1.0004), format_directions(1.2)
+    ('1 direction', '1.2 directions')
+    """
+    text = f"{number:.3g}"
+    return f"{text} direction{'' if text == '1' else 's'}"
+
+
 @dataclass(frozen=True, eq=False)
 class Modes:
     """Directions of equal variance: arrays (d,), in the notation of this module."""

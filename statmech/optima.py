@@ -21,6 +21,7 @@ from statmech.errors import quoted
 OPTIMAL = "optimal"
 SEGMENTS, MOST_SEGMENTS = 20, 500  # of an optimum, unless its section says so; and at most
 MOST_POINTS = 100  # on a segment
+EDGE_TOL = 1e-4  # relative distance of a search from an edge at which it ends there
 LAST, INTEGRAL = "last", "integral"
 OVER = LAST, INTEGRAL
 
@@ -62,6 +63,21 @@ class Optimal:
         further += [f"up to {self.at_most:g}"] if self.at_most is not None else []
         further += [f"for the {self.objective}"] if self.objective != Objective() else []
         return " ".join([OPTIMAL, *further])
+
+
+def edge_remark(what: str, value: float, low: float, high: float) -> str:
+    """Return a sentence for an optimum at an edge of the range in which it was sought; empty for one inside.
+
+    >>> edge_remark("lam: best", 1e6, 1e-6, 1e6)
+    'lam: best is 1e+06, the largest value that is searched (1e-06 to 1e+06): the optimum may lie beyond'
+    >>> edge_remark("lam: best", 0.3, 1e-6, 1e6)
+    ''
+    """
+    for side, edge in (("smallest", low), ("largest", high)):
+        if edge and np.isclose(value, edge, rtol=EDGE_TOL, atol=0.0):  # 0 is an edge of what is possible
+            searched = f"the {side} value that is searched ({low:g} to {high:g})"
+            return f"{what} is {edge:g}, {searched}: the optimum may lie beyond"
+    return ""
 
 
 def optimal_from(section: Any, number: Callable[[Any], float] = float) -> Optimal:

@@ -14,6 +14,7 @@ from statmech.errors import StoreError
 from statmech.results import store
 from statmech.results.stored_theory import as_theory_of
 from statmech.scenarios.registry import scenario_from
+from theory.control.stored_controls import recall
 
 pytestmark = pytest.mark.quick
 
@@ -43,6 +44,7 @@ IRRELEVANT = [
     (CLUSTERS, {"N": 40}),
     (PRIOR, {"N": 40}),
     (RULE_CLUSTERS, {"engine": "vectors", "N": 40}),
+    (RULE | {"rule": "perceptron", "N": [20, 30], "eta": {"optimal": {"segments": 2}}}, {"N": [40, 50, 60]}),
     (RULE_TASKS, {"dtype": "float32", "engine": "vectors", "N": 40}),
 ]
 
@@ -59,6 +61,7 @@ def test_the_theory_of_another_simulation_is_that_which_would_be_solved(given, c
     assert adapted is not None
     assert adapted.attrs["config"] == solved.attrs["config"]
     assert set(adapted.variables) == set(solved.variables)
+    recall(adapted)  # the best controls of each point
     for name, values in solved.variables.items():
         assert adapted[name].dims == values.dims
         if values.dtype.kind == "f":

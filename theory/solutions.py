@@ -14,6 +14,7 @@ from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.runtime.blas import one_thread
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario, check_type
+from theory.search_edges import edge_remarks
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -110,6 +111,8 @@ def _filled(
         from theory.control.stored_controls import written  # here: it needs JAX
 
         dataset.attrs |= written(scenario)
+    if remarks := edge_remarks(scenario, dataset, solver):
+        dataset.attrs["edges"] = "\n".join(remarks)
     return dataset
 
 

@@ -119,6 +119,8 @@ def solve(job: Job) -> xr.Dataset:
 
     with shown("theory") as bar:
         dataset = theory.solve(job.scenario, bar.progress)
+    if "edges" in dataset.attrs:
+        print(dataset.attrs["edges"], file=sys.stderr)
     store.save(dataset, job.theory, job.figure)
     print(f"wrote {job.theory}", file=sys.stderr)
     return dataset

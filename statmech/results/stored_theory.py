@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+PER_POINT = {"best_controls"}  # attributes with an entry for each point of the grid, in its order (JSON)
 Refuse = Callable[[AbstractScenario], None]
 
 
@@ -70,7 +71,10 @@ def as_theory_of(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
         return None
     if _fixed_keys(stored) != _fixed_keys(scenario):
         return None
-    places = {_identity(stored, values): index for values, index in stored.grid()}
+    places: dict[str, tuple[int, ...]] = {}
+    numbers: dict[str, int] = {}
+    for number, (values, index) in enumerate(stored.grid()):
+        places[identity := _identity(stored, values)], numbers[identity] = index, number
     wanted = [(_identity(scenario, values), index) for values, index in scenario.grid()]
     if {*places} != {identity for identity, _ in wanted}:
         return None
@@ -81,7 +85,11 @@ def as_theory_of(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
     for name, values in arrays_of(adapted).items():
         for identity, index in wanted:
             values[index] = sources[name].values[places[identity]]
-    return adapted.assign_attrs({**theory.attrs, "config": json.dumps(scenario.config())})
+    attrs = {**theory.attrs, "config": json.dumps(scenario.config())}
+    for name in PER_POINT & attrs.keys():
+        stored_values = json.loads(attrs[name])
+        attrs[name] = json.dumps([stored_values[numbers[identity]] for identity, _ in wanted])
+    return adapted.assign_attrs(attrs)
 
 
 def theory_differences(scenario: AbstractScenario, stored: AbstractScenario, *sides: str) -> list[str]:

@@ -204,6 +204,7 @@ def _table_of_deviations(results: Results) -> Table:
     title = PREDICTED if predicted else DISTANCES
     reason = results.scenario.not_judged
     notes = [] if reason else [*_notes(distance, every, converged), *_unsolved(results), *_held_on_plateau(results)]
+    notes += [] if results.theory is None else results.theory.attrs.get("edges", "").splitlines()
     verdict = f"not judged: {reason}" if reason else _verdict(distance, _incomplete(converged))
     return _without_dashes(Table(title, columns, tuple(rows), tuple(notes), verdict))
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, PlainSerializer
 
 from statmech.errors import Problem
 from statmech.inputs import INPUTS, Features, Gaussian, Inputs, Spectrum, inputs_from, label_of, written
-from statmech.modes import FEW_DIRECTIONS
+from statmech.modes import FEW_DIRECTIONS, format_directions
 from statmech.scenarios.axes import axis_of, points
 from statmech.scenarios.grid import Grid
 
@@ -51,7 +51,7 @@ def few_directions(scenario: Grid) -> list[str]:
     known = ((law, N, modes) for law, N in smallest.items() if (modes := law.modes(N)) is not None)
     effective = {label_of(law): N * modes.participation for law, N, modes in known}
     return [
-        f"inputs {name}: they vary in effectively {directions:.3g} directions; theory assumes many, 30 or more"
+        f"inputs {name}: they vary in effectively {format_directions(directions)}; theory assumes many, 30 or more"
         for name, directions in effective.items()
         if directions < FEW_DIRECTIONS
     ]

@@ -140,7 +140,7 @@ def _remembered(cell: Any, last: float) -> Best:
 
 def _found(cell: Any, last: float) -> Best:
     objective = next(iter(cell.wishes.values())).objective
-    ranges = {name: _range(name, wish) for name, wish in cell.wishes.items()}
+    ranges = {name: range_of(name, wish) for name, wish in cell.wishes.items()}
     constants, of_constants = _best_constants(cell, ranges, last, objective)
     found = _in_closed_form(cell, last) if type(cell) is OnlineCell else None
     controls, gradient, searches = found or _searched(cell, ranges, constants, last)
@@ -153,7 +153,8 @@ def _found(cell: Any, last: float) -> Best:
     return Best(controls, constants, float(error), float(of_constants / error), gradient, reached)
 
 
-def _range(name: str, wish: Optimal) -> Range:
+def range_of(name: str, wish: Optimal) -> Range:
+    """Return the values among which the best control is sought."""
     if name in SHARES:
         return Range(0.0, wish.at_most or SHARES[name], geometric=False)
     return Range(LOWEST, wish.at_most or HIGHEST, geometric=True)

@@ -13,7 +13,7 @@ import numpy as np
 from statmech.convex.clusters import error_at, separable_below
 from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters, Setting
 from statmech.scenarios.risk import BEST
-from theory.convex.best_lambda import taken
+from theory.convex.best_lambda import LARGEST, taken
 from theory.convex.clusters import best_lambdas, minimum
 
 SOURCE = "replica-symmetric, N -> infinity"
@@ -30,6 +30,11 @@ def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
 def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
     """Solve for a line, at alpha itself instead of P/N; the best penalty is left out where no cell has it."""
     return _solved(cells, lambda cell: cell.alpha, any(cell.lam == BEST for cell in cells))
+
+
+def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
+    """Return the range of the best penalty, which may vanish: 0 is a limit, not an edge."""
+    return 0.0, LARGEST
 
 
 def _solved(cells: Sequence[ClusterCell], ratio: Ratio, best: bool = True) -> Iterator[Values]:

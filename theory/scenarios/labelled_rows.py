@@ -37,6 +37,11 @@ def solve(scenario: LabelledRows, cells: Sequence[RowsCell]) -> Iterator[Values]
     return (solved[cell.index] for cell in cells)
 
 
+def searched_penalties(cell: RowsCell) -> tuple[float, float]:
+    """Return the smallest and the largest penalty among which the best is sought."""
+    return errors_of(cell).searched(cell.model)
+
+
 def _of_group(members: list[RowsCell]) -> dict[tuple[int, ...], Values]:
     first = members[0]
     wanted = list(dict.fromkeys(cell.P for cell in members if cell.lam == BEST))

@@ -16,7 +16,7 @@ from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.bayes_optimal import bayes_overlap
-from theory.convex.best_lambda import taken
+from theory.convex.best_lambda import LARGEST, taken
 from theory.convex.best_penalty import Ratio, alpha_of, at_each, best_along, best_of, grouped
 from theory.convex.empirical_risk import minimum
 from theory.convex.recovery import recovered_from
@@ -37,6 +37,11 @@ def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
 def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
     """Solve for a line, at alpha itself instead of P/N; the best penalty is left out where no cell has it."""
     return _solved(scenario, cells, alpha_of, best_along if any(cell.lam == "best" for cell in cells) else _unknown)
+
+
+def searched_penalties(cell: RiskCell) -> tuple[float, float]:
+    """Return the range of the best penalty, which may vanish: 0 is a limit, not an edge."""
+    return 0.0, LARGEST
 
 
 def _unknown(members: Sequence[RiskCell]) -> dict[float, float]:

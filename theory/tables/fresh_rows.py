@@ -44,5 +44,9 @@ class FreshRows(RowErrors):
     def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
         return fresh_clusters.best_penalties(loss, self.classes, P, self.intercept)
 
+    def searched(self, model: str = "auto") -> tuple[float, float]:
+        squares = self.table.labels is None or model == "moments"
+        return (ridge.LEAST, ridge.LARGEST) if squares else super().searched(model)
+
     def best_of_squares(self, P: np.ndarray) -> np.ndarray:
         return ridge.best_penalties(self.ridge, P)

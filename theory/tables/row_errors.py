@@ -119,6 +119,10 @@ class RowErrors(ABC):
             return self.best_of_squares(P)
         return np.clip(self.best_of_labels(on_labels(loss), P), LEAST, LARGEST)
 
+    def searched(self, model: str = "auto") -> tuple[float, float]:
+        """Return the smallest and the largest penalty among which the best is sought."""
+        return LEAST, LARGEST
+
     def _described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowsState:
         none, square = np.full(len(P), np.nan), isinstance(loss, Square)
         state = RowsState(none, none, none, none)

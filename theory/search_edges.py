@@ -1,0 +1,52 @@
+"""Optima that lie at an edge of the range in which they were sought, and so may not be optima."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from statmech.optima import edge_remark
+from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.controlled_keys import SHARE
+
+
+def edge_remarks(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
+    """Return a sentence for each different optimum of a solution that lies at an edge of its search.
+
+    Parameters
+    ----------
+    scenario, dataset
+        A scenario and its theory.
+    solver
+        Its solver, whose `searched_penalties(cell)` states the range of `lam: best`.
+    """
+    cells = list(scenario.cells())
+    remarks = [*_of_penalties(cells, dataset, solver), *_of_controls(cells, dataset)]
+    return list(dict.fromkeys(filter(None, remarks)))
+
+
+def _of_penalties(cells: list[Any], dataset: xr.Dataset, solver: Any) -> Iterator[str]:
+    if "lam_best" not in dataset or not hasattr(solver, "searched_penalties"):
+        return
+    for cell in cells:
+        if cell.lam == "best":
+            low, high = solver.searched_penalties(cell)
+            yield edge_remark("lam: best", min(float(dataset.lam_best.values[cell.index]), high), low, high)
+
+
+def _of_controls(cells: list[Any], dataset: xr.Dataset) -> Iterator[str]:
+    if "control" not in dataset:
+        return
+    from theory.control.best_controls import range_of  # here: it needs JAX
+
+    names = [str(name) for name in dataset.controlled.values]
+    for cell in cells:
+        for name, wish in cell.wishes.items():
+            low, high = range_of(name, wish)[:2]
+            values = dataset.control.values[cell.index][names.index(name)]
+            for extreme in (np.nanmin(values), np.nanmax(values)):
+                if name != SHARE or extreme < 1:  # a fraction of 1 is an edge of what is possible
+                    yield edge_remark(f"{name}: optimal, at some times,", float(extreme), low, high)
