@@ -155,7 +155,7 @@ def _without_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> 
         return frame.drop(columns=column_named(index, frame.columns))
     left_out = [str(name) for place, name in enumerate(frame.columns) if _is_index(frame[name], str(name), place)]
     if left_out and len(left_out) < frame.shape[1]:
-        shown = ", ".join("the first column, which has no name," if it == "Unnamed: 0" else it for it in left_out)
+        shown = ", ".join("the nameless first column" if name == "Unnamed: 0" else name for name in left_out)
         notes.append(f"left out: {shown} (numbers or names of the rows; --index-col none keeps all)")
         frame = frame.drop(columns=left_out)
     return frame

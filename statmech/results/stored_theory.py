@@ -82,9 +82,9 @@ def as_theory_of(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
     adapted = adapted.drop_vars([name for name in adapted.data_vars if name not in theory])
     alike = [dim for dim in theory.dims if dim in stored.theory_ignores and dim not in stored.shape]
     sources = {name: theory[name].isel({dim: [0] for dim in alike if dim in theory[name].dims}) for name in adapted}
-    for name, values in arrays_of(adapted).items():
+    for name, array in arrays_of(adapted).items():
         for identity, index in wanted:
-            values[index] = sources[name].values[places[identity]]
+            array[index] = sources[name].values[places[identity]]
     attrs = {**theory.attrs, "config": json.dumps(scenario.config())}
     for name in PER_POINT & attrs.keys():
         stored_values = json.loads(attrs[name])

@@ -47,7 +47,8 @@ def digests(classes: Iterable[type]) -> dict[str, str]:
     """
     digest_by_file: dict[str, str] = {}
     descriptions: dict[str, list[str]] = {}  # of code without a file, by name
-    for thing in (*classes, *_noticed):
+    things: tuple[Any, ...] = (*classes, *_noticed)
+    for thing in things:
         bases = thing.__mro__ if isinstance(thing, type) else (thing,)
         parts = [*bases, *(method for base in bases for method in _functions(vars(base)))]
         for part in parts:

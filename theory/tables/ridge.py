@@ -64,7 +64,7 @@ def ridge_of(table: RealTable, intercept: bool) -> RidgeTable:
     """
     y, seen = table.y, table.labels and not intercept
     mean_square = float(y.mean() ** 2 - np.var(y, ddof=1) / len(y)) if seen else 0.0
-    return _in_basis(table.basis, *table.Z.shape, mean_square)
+    return _in_basis(table.basis, len(table.Z), table.N, mean_square)
 
 
 def _in_basis(basis: Basis, rows: int, columns: int, mean_square: float = 0.0) -> RidgeTable:
