@@ -166,7 +166,7 @@ def test_inputs_of_unequal_variance_have_equations_of_fields_and_are_named_in_th
     page = paged(computed(tmp_path / "mine", scenario))
     stated = [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
     assert any(latex.endswith("R_h") for latex in stated)
-    assert "inputs = spectrum [0.2, 1.8]" in " ".join(page.words.split())
+    assert "inputs: spectrum [0.2, 1.8]" in " ".join(page.words.split())
     assert "λ = 0.1, best" in page.words
     assert "$" not in page.words[page.words.index("Charts") : page.words.index("Config")]
     online = Scenario(rule="hebb", t=1, inputs={"spectrum": [0.2, 1.8]}).stated_equations
