@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import threading
@@ -15,7 +16,7 @@ import simulate
 import statmech.results.chunks
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
-from statmech import StoredExamples, StoreError
+from statmech import Scenario, StoredExamples, StoreError
 from statmech.results.locks import claimed, owner, writing
 from statmech.results.log import Log
 from statmech.results.store_creation import create
@@ -205,3 +206,14 @@ def test_a_pipe_in_place_of_a_lock_or_a_log_blocks_no_process(name, path):
         with pytest.raises(StoreError, match="is not an ordinary file"):
             run_into(path, StoredExamples(**OLD))
     assert owner(path) == ""
+
+
+def test_a_disk_without_locks_is_named_with_what_to_do(path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("statmech.results.locks.system.lock", fail)
+    with pytest.raises(
+        StoreError, match=r"simulation\.zarr\.\w+: cannot be locked: No locks available\. Store results"
+    ):
+        run_into(path, Scenario(rule="hebb", N=20, t=[1], seeds=2))

@@ -14,7 +14,7 @@ from small import MOST
 import simulate
 import theory
 from simulate.execution.to_store import run_into
-from statmech import StoredExamples, StoreError
+from statmech import Scenario, StoredExamples, StoreError
 from statmech.errors import DamagedError
 from statmech.results import status, store, store_creation
 from statmech.results.fingerprints import fingerprints, salt_of
@@ -247,3 +247,14 @@ def test_the_json_has_the_same_parts(path, capsys):
     found = json.loads(capsys.readouterr().out)
     counts = {"blocks": 6, "done": 18, "recomputed": 1}
     assert found == {"stores": [str(path)], **counts, "faults": [], "unverified": [], "remarks": []}
+
+
+def test_a_store_that_cannot_be_repaired_is_named_and_not_a_file_beside_it(path):
+    run_into(path, Scenario(rule="hebb", N=20, t=[1], seeds=2))
+    file = path / "R" / "zarr.json"
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(StoreError) as refused:
+        run_into(path, Scenario(rule="hebb", N=20, t=[1], seeds=2))
+    assert str(refused.value).startswith(f"{path}: ")
+    assert ".new" not in str(refused.value)

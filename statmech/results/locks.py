@@ -41,17 +41,24 @@ class Lock:
 
     def take(self, mode: int) -> bool:
         """Try to take the lock, `SHARED` or `EXCLUSIVE`; False if another process holds it."""
-        while system.lock(self._file, mode):
+        while self._locked(mode):
             if _is_at(self._file, self.place):
                 return True
             self._file.close()
             self._file = opened(self.place, os.O_RDWR | os.O_CREAT)
         return False
 
+    def _locked(self, mode: int) -> bool:
+        try:
+            return system.lock(self._file, mode)
+        except OSError as failure:  # ENOLCK, EOPNOTSUPP, ...: a network disk without locks
+            reason = failure.strerror or failure
+            raise StoreError(f"{self.place}: cannot be locked: {reason}. Store results on a local disk") from None
+
     def release(self, remove: bool = True) -> None:
         """Release the lock, and `remove` the file if no other process holds it."""
-        if remove and system.lock(self._file, EXCLUSIVE) and _is_at(self._file, self.place):
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if remove and self._locked(EXCLUSIVE) and _is_at(self._file, self.place):
                 self.place.unlink()
         self._file.close()
 

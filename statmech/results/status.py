@@ -59,7 +59,7 @@ def lines(status: dict[str, Any]) -> list[str]:
         text.append(f"running  chunks {', '.join(map(str, status['running'][:MOST_SHOWN]))}")
     if status["rate"]:
         left = status["seconds_left"]
-        text.append(f"speed    {format_rate(status['rate'])} runs" + (f", {left:.0f} seconds left" if left else ""))
+        text.append(f"speed    {format_rate(status['rate'])}" + (f", {left:.0f} seconds left" if left else ""))
     text += [f"failed   cell {event['cell']}, seeds {event['seeds']}: {event['error']}" for event in status["failures"]]
     return text
 

@@ -100,8 +100,10 @@ def _remaining(path: Path, names: list[str]) -> list[str]:
         config = config_of(attrs)
         _create_empty(twin, scenario_from(config), config, {}, tuple(attrs["chunks"]))
         return checksums.repair(path, names, twin)
-    except (StatmechError, OSError):
+    except StatmechError:
         raise
+    except OSError as failure:
+        raise unwritable(path, failure) from None
     except Exception as failure:  # whatever zarr raises for the config and the chunks of a stranger
         raise unreadable(path, failure) from None
     finally:

@@ -31,7 +31,7 @@ class Verification(NamedTuple):
     def lines(self) -> list[str]:
         """The text for people: faults first, then what was read."""
         old = "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
-        verified = "all sound" if self.sound else f"{len(self.faults)} faults"
+        verified = "all sound" if self.sound else f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         chunks = f"{self.blocks} chunk{'' if self.blocks == 1 else 's'}"
         again = f", {self.recomputed} of them recomputed" if self.recomputed else ""
         read = f"{', '.join(self.stores)}: {chunks} and {self.done} runs read{again}, {verified}"
