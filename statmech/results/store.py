@@ -249,12 +249,12 @@ def another_config(path: Path, changed: list[str], remedy: str) -> str:
 
 
 def replacing() -> str:
-    """Return how whoever writes a store replaces the one in its place, or keeps both."""
+    """Return how a writer replaces the store that is in the way, or keeps both."""
     return f"Use {option('--fresh', 'fresh=True')} to replace it, or {option('--out DIR', 'another path')} to keep both"
 
 
 def recomputing(path: Path) -> str:
-    """Return the command that computes again what a store holds, for whoever reads it."""
+    """Return the command that computes the content of a store again, for its readers."""
     command = "statmech theory {} --fresh" if path.name == "theory.zarr" else "statmech simulate {} --fresh"
     return f"`{command.format(path.parent)}` computes it again"
 
