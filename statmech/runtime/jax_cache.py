@@ -1,20 +1,31 @@
 """A persistent cache of compiled programs, so that only the first run of each kind waits for the compiler.
 
-The files are JAX's, keyed by program, versions and hardware, in the folder `STATMECH_CACHE`, by default the user's
-cache folder; `statmech.runtime.programs` keeps what was traced beside them. `STATMECH_CACHE=off` disables both; a cache
-that the user has set up in JAX is respected. Programs in the folder are run, so that one that another user owns or may
-write is not used, nor one that a relative path names.
+The folder `STATMECH_CACHE`, by default in the user's cache folder, holds XLA's binaries by JAX's keys, which contain
+program, versions and hardware; `statmech.runtime.programs` keeps what was traced beside them. `STATMECH_CACHE=off`
+disables both; a cache that the user has set up in JAX is respected.
+
+**The content** of every file is a checksum of its name and the rest, then the rest. A file that is truncated, damaged,
+or another program's under this name is a miss, and is replaced: one flipped bit in a binary would crash every command
+that runs it, and JAX notices none in what zstd has compressed. Files hold no Python objects and are written atomically.
+Programs in the folder are run: one that another user owns, may write or may exchange is not used, nor one that a
+relative path names.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
-from statmech.runtime import own_code, system
+from statmech.runtime import files, own_code, system
 
 PROGRAMS = "programs"  # the folder, in that of the cache, of `statmech.runtime.programs`
+MAX_PROGRAM_BYTES = 2**26
+CHECKSUM_BYTES = hashlib.sha256().digest_size
+# JAX's key does not tell its zlib from the zstd of Python 3.14
+PYTHON_SUFFIX = f"-{sys.implementation.cache_tag}"
 
 
 def folder() -> Path | None:
@@ -31,13 +42,47 @@ def folder() -> Path | None:
     path = Path(setting) if setting else Path(base) / "statmech" / "compiled"
     if not path.is_absolute():  # the current folder may be a stranger's
         return None
-    return path if all(map(system.is_private, (path, path / PROGRAMS))) else None
+    path = Path(os.path.realpath(path))
+    private = all(map(system.is_private, (path, path / PROGRAMS))) and not system.is_exchangeable(path)
+    return path if private else None
 
 
-def make(path: Path) -> None:
-    """Create a folder of the cache, and the one around it, for this user alone. Raises `OSError`."""
-    for place in (path.parent, path):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+def load(path: Path) -> bytes | None:
+    """Return what `save` wrote to a file; None if the file is missing, damaged, or another user's."""
+    try:
+        with files.opened(path, MAX_PROGRAM_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            stored = file.read() if system.is_private(descriptor) else b""
+    except OSError:
+        return None
+    content = stored[CHECKSUM_BYTES:]
+    return content if stored[:CHECKSUM_BYTES] == checksum(path, content) else None
+
+
+def save(path: Path, content: bytes) -> None:
+    """Write a file of the cache for this user alone, if the folder can be written."""
+    with suppress(OSError):
+        for parent in reversed(path.parents):
+            parent.mkdir(mode=0o700, exist_ok=True)
+        files.write(path, checksum(path, content) + content)
+        path.chmod(0o600)
+
+
+def checksum(path: Path, content: bytes) -> bytes:
+    """Return the digest of a file's name and content."""
+    return hashlib.sha256(path.name.encode() + content).digest()
+
+
+class CheckedCache:
+    """XLA's binaries in files with checksums, as JAX reads and writes those of its own cache."""
+
+    def __init__(self, path: Path):
+        self._path = path  # JAX logs it
+
+    def get(self, key: str) -> bytes | None:
+        return load(self._path / (key + PYTHON_SUFFIX))
+
+    def put(self, key: str, value: bytes) -> None:
+        save(self._path / (key + PYTHON_SUFFIX), value)
 
 
 def use_cache() -> None:
@@ -48,17 +93,12 @@ def use_cache() -> None:
 
 def cache_programs() -> None:
     """Let JAX cache the programs it compiles from now on: nothing is compiled where nothing has imported it."""
-    if not sys.modules.get("jax"):
+    cache = sys.modules.get("jax._src.compilation_cache")
+    if getattr(cache, "_cache", "no cache of this form") is not None:  # also in a version of JAX without it
         return
     import jax
 
     path = folder()
-    if path is None or getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
-        return
-    try:
-        make(path)
-    except OSError:  # without a writable folder programs are compiled again
-        return
-    jax.config.update("jax_compilation_cache_dir", str(path))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    if path is not None and getattr(jax.config, "jax_compilation_cache_dir", None) is None:
+        cache._cache = CheckedCache(path)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

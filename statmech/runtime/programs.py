@@ -12,8 +12,7 @@ has defined, which may use anything that it imports) are traced in each process.
 younger than the process: what it has loaded may be older than the file. And so is everything in a process that has
 replaced a function of ours, such as `Perceptron.g`: the program then belongs to these functions.
 
-**The content** is a checksum of name and program, then the program: a file that is truncated, damaged, or another
-program's under this name is traced again and replaced. Files are written atomically, and hold no Python objects.
+**The content** has the checksum of every file of the cache: a program that is damaged is traced again and replaced.
 """
 
 from __future__ import annotations
@@ -34,16 +33,13 @@ from typing import Any
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from statmech.runtime import files, own_code
-from statmech.runtime.jax_cache import PROGRAMS, folder, make
+from statmech.runtime import jax_cache, own_code
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("statmech", "simulate", "theory")  # all that is traced
 TRACING = ("jax", "jaxlib", "numpy", "scipy")  # and what is called meanwhile
 STARTED = time.time() - 5.0  # modules may have been imported this long before
-LARGEST = 2**26  # bytes of a program
 COUNTS = 1, 8, 32, 128  # of recorded times or lanes, for which programs are compiled; beyond, multiples of the last
-SIZE = hashlib.sha256().digest_size
 # XLA divides operations of as few as 2,000 numbers among threads, which then wait for each other at every step;
 # units of work side by side keep all cores busy anyway
 UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
@@ -118,7 +114,7 @@ class CachedProgram:
         path = self._path(static, str(tree), shapes)
         if path is None:
             return flat
-        if (program := _read(path)) is not None:
+        if (program := jax_cache.load(path)) is not None:
             with suppress(Exception):  # of another version of the format
                 return jax.export.deserialize(bytearray(program)).call
         try:
@@ -127,16 +123,14 @@ class CachedProgram:
             program = bytes(exported.serialize())
         except (NotImplementedError, ValueError, ImportError):  # a call that JAX does not keep; no flatbuffers
             return flat
-        with suppress(OSError):
-            make(path.parent)
-            files.write(path, _checksum(path, program) + program)
+        jax_cache.save(path, program)
         return exported.call
 
     def _path(self, static: Any, tree: str, shapes: Any) -> Path | None:
         """The program's file; None if it cannot be kept."""
         import jax
 
-        base, sources = folder(), _sources()
+        base, sources = jax_cache.folder(), _sources()
         elsewhere = _platform()[0] not in ("cpu", jax.default_backend())  # for which `export` is not asked
         unknown = own_code.noticed() or getattr(jax.config, "jax_disable_jit", False)
         if base is None or sources is None or elsewhere or unknown:
@@ -145,7 +139,7 @@ class CachedProgram:
             words = [*_named(self.function), *_named(static), tree, repr(shapes), sources, *_environment()]
         except _Undetermined:
             return None
-        return base / PROGRAMS / hashlib.sha256("\n".join(words).encode()).hexdigest()
+        return base / jax_cache.PROGRAMS / hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
 cached_program = CachedProgram
@@ -178,20 +172,6 @@ def _known(options: tuple[tuple[str, Any], ...]) -> bool:
     except jax.errors.JaxRuntimeError:  # there is nothing else that it could refuse
         return False
     return True
-
-
-def _read(path: Path) -> bytes | None:
-    """The program of a file; None if there is none, or if it is not what was written."""
-    try:
-        content = files.read(path, LARGEST)
-    except OSError:
-        return None
-    program = content[SIZE:]
-    return program if content[:SIZE] == _checksum(path, program) else None
-
-
-def _checksum(path: Path, program: bytes) -> bytes:
-    return hashlib.sha256(path.name.encode() + program).digest()
 
 
 def _named(thing: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ import errno
 import math
 import os
 import signal
+import stat
 import sys
 import threading
 import time
@@ -63,17 +64,39 @@ def peak_memory() -> float:
     return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if resource else 0.0
 
 
-def is_private(path: Path) -> bool:
-    """True for a folder that this user alone may write, for one that does not exist, and where files have no owner.
+def is_private(path: Path | int) -> bool:
+    """True for what this user alone may write, for what does not exist, and where files have no owner.
 
     >>> is_private(Path("nowhere"))
     True
     """
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return True
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+
+
+def is_exchangeable(path: Path) -> bool:
+    """True if another user may rename a folder around this one, and so put another in its place.
+
+    The search ends, as that of sshd, at a folder that root alone may change, or at one that nobody else may enter.
+    """
+    writable = False
+    for folder in path.parents if hasattr(os, "getuid") else ():
+        try:
+            status = folder.stat()
+        except OSError:  # it will be made for this user alone
+            continue
+        if status.st_uid not in (0, os.getuid()):
+            return True
+        if not status.st_mode & 0o011:
+            return False
+        if status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
+            writable = True
+        elif status.st_uid == 0:
+            break
+    return writable
 
 
 def opened(path: str | os.PathLike[str], flags: int, follow: bool = True) -> int:
