@@ -10,6 +10,7 @@ from typing import Any
 
 from statmech.controls import control_from
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.variables import Variable
 
 SETTING = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only say how to set what follows
 SIGNS = {
@@ -76,21 +77,50 @@ def value_label(name: str, value: Any) -> str:
 
 
 def browser_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
-    """Label values on charts of browsers: a number by its key's symbol in plain letters, a name by itself.
+    """Label values on charts of browsers: a number by its key's symbol in plain letters, a rule, ... by its own label.
 
     >>> from statmech import Scenario
     >>> label = browser_label(Scenario(rule="hebb", t=1))
     >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal"), label("eta", "1, from t = 5 on 0.5")
-    ('hebb', 'η = 0.5', 'optimal η', 'η = 1 → 0.5 at t = 5')
+    ('Hebbian', 'η = 0.5', 'optimal η', 'η = 1 → 0.5 at t = 5')
     """
 
     def label(name: str, value: Any) -> str:
         key = symbol(scenario, name)
         if isinstance(value, str) and not key.startswith("$"):
-            return value
-        return valued(lettered(key) or name, in_steps(value) if isinstance(value, str) else f"{value:g}")
+            return kind_label(scenario.choices().get(name, {}), value)
+        return valued(lettered(key) or in_words(name), in_steps(value) if isinstance(value, str) else f"{value:g}")
 
     return label
+
+
+def in_words(name: str) -> str:
+    """Return the name of a key as words."""
+    return name.replace("_", " ")
+
+
+def key_label(name: str, latex: str) -> str:
+    r"""Return a key's symbol in plain letters, its name in words, or both where the name does not spell the symbol.
+
+    >>> key_label("beta1", r"$\beta_1$"), key_label("error_rate", r"$\epsilon_d$"), key_label("K", "$K$")
+    ('β₁', 'error rate', 'K')
+    >>> key_label("margin", "$c$").split()
+    ['margin', 'c']
+    """
+    shown, spelt = lettered(latex), latex.strip("$\\")
+    if not shown or shown == name:
+        return in_words(name)
+    return shown if spelt.replace("_", "").startswith(name.replace("_", "")) else f"{in_words(name)}\u00a0{shown}"
+
+
+def variable_label(variable: Variable) -> str:
+    r"""Return the symbol of a variable in plain letters or, if it has indices, the first words of its long name.
+
+    >>> variable_label(Variable((), "training error", r"$\epsilon_t$")), variable_label(Variable((), "cosine", "$R$"))
+    ('training error', 'R')
+    """
+    shown = plain(variable.symbol)
+    return re.split("[,:]", variable.long_name)[0] if "_" in shown else shown
 
 
 def value_in_words(value: Any) -> str:
@@ -173,10 +203,10 @@ def power(number: str) -> str:
 
 
 def kind_label(kinds: Mapping[str, Any], name: str) -> str:
-    """Return the label of a rule, learner, ...; its name if it has no label, or inherits that of another."""
-    every = [getattr(kind, "label", "") for kind in kinds.values()]
+    """Return the label of a rule, learner, ...; its name if it has no label, or one that also means another."""
+    others = {word for other, kind in kinds.items() if other != name for word in (other, getattr(kind, "label", ""))}
     label = str(getattr(kinds.get(name), "label", ""))
-    return label if every.count(label) == 1 and label else name
+    return label if label and label not in others else name
 
 
 def plain(latex: str) -> str:

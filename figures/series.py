@@ -34,7 +34,7 @@ SINGLE = 32  # runs at most, where they are drawn one by one
 NORMALISED = {
     "": "as they are",
     "theory": "over theory",
-    "one student": "ε_g over that of one student",
+    "one student": "errors over that of one student",
 }
 SPAN, WIDE = 100, 4  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
 LEAST = 1e-2  # of a line, down to which a band or a bar reaches on a logarithmic axis

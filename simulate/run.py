@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simulate.execution.units import attrs, check, run_units, simulator_of
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Dataset:
+def run(
+    scenario: AbstractScenario, progress: Progress | None = None, before_unit: Callable[[], None] | None = None
+) -> xr.Dataset:
     """Simulate a scenario: a Dataset on (sweep axes, seed, recorded times).
 
     Of a `Scenario`: R, q, length, eps_g, ... on t and student; of `StoredExamples`: R, eps_g, kappa, ... on epochs;
@@ -29,6 +32,8 @@ def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Data
         A scenario of any kind.
     progress
         Is called with the numbers of finished units of work and of all.
+    before_unit
+        Is called before each unit of work, in the unit's thread. An exception that it raises ends the simulation.
 
     Returns
     -------
@@ -57,7 +62,7 @@ def run(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Data
     check(simulator)
     dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", **attrs(simulator))
     arrays, units = arrays_of(dataset), list(simulator.ready_units(cells, range(scenario.seeds)))
-    for _, results in tracked(run_units(simulator, units), len(units), progress):
+    for _, results in tracked(run_units(simulator, units, before_unit=before_unit), len(units), progress):
         if isinstance(results, Exception):
             raise results
         for result in results:

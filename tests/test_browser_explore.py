@@ -248,7 +248,7 @@ def test_the_page_opens_on_learning_curves_and_its_simulation_agrees(context, ad
     for page in opened(context, address):
         found = shown(page, VOTE, lambda it: it["points"])
     error = np.subtract(found["points"], found["low"])
-    assert found["labels"] == ["hebb", "perceptron", "adatron"]
+    assert found["labels"] == ["Hebbian", "perceptron", "AdaTron"]
     assert found["x"][0][0] == 0.1  # t
     assert found["x"][0][-1] == 50
     assert (error > 0).all()
@@ -376,12 +376,12 @@ class TestOnOnePage:
     def test_the_equations_follow_the_chosen_scenario(self, page):
         shown(page, VOTE, lambda it: it["theory"])
         page.get_by_role("button", name="Open contextbar").click()  # beside the charts
-        assert "hebb" in equations(page, 7)
+        assert "Hebbian" in equations(page, 7)
         choose(page, "scenario", "stopping")
         shown(page, "decision error", lambda it: it["theory"])
         latex = equations(page, 4)
-        assert "brownian-bridge" in latex
-        assert "hebb" not in latex
+        assert "Brownian bridge" in latex
+        assert "Hebbian" not in latex
 
     def test_R_lies_against_q_and_the_play_button_draws_along_t(self, page):
         choose(page, "preset", "Miyoshi et al., Figure 4")

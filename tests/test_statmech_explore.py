@@ -1,6 +1,8 @@
 """The explorer: sliders define a scenario, the page shows its theory and simulation, and its config can be copied."""
 
+import html
 import json
+import re
 import sys
 import threading
 from types import SimpleNamespace
@@ -290,6 +292,53 @@ def test_a_newer_scenario_ends_an_older_one():
     assert [(json.loads(it)["eta"], json.loads(it)["seeds"]) for it in landed] == [(2.0, 4), (2.0, 8)]
 
 
+def simulated_while_busy(background, scenarios, may_end, begun):
+    """Start scenarios one after the other while the first is being compiled, and wait for the last."""
+    background.start(scenarios[0])
+    assert begun.wait(60)
+    for scenario in scenarios[1:]:
+        background.start(scenario)
+    may_end.set()
+
+
+def test_a_drag_during_a_compilation_begins_the_last_simulation_alone(monkeypatch):
+    compiled, begun, may_end, done = [], threading.Event(), threading.Event(), threading.Event()
+
+    def run(scenario, progress, before_unit):
+        compiled.append(scenario.K)
+        begun.set()
+        assert may_end.wait(60)
+
+    monkeypatch.setattr(simulate, "run", run)
+    background = Background(lambda made, message: done.set() if message == "simulated 2 seeds" else None)
+    scenarios = [Scenario(rule="hebb", t=[1.0], N=50, K=K, seeds=2) for K in range(1, 21)]
+    simulated_while_busy(background, scenarios, may_end, begun)
+    assert done.wait(60)
+    assert compiled == [1, 20]
+
+
+def test_no_unit_of_a_superseded_simulation_begins(monkeypatch):
+    """Not even those that it had started ahead: each may have a program of its own."""
+    from simulate.execution import units as units_of_work
+    from simulate.scenarios import online
+
+    units, begun, may_end, done = [], threading.Event(), threading.Event(), threading.Event()
+
+    def run(self, unit):
+        units.append(unit.cells[0].rule.eta)
+        begun.set()
+        assert may_end.wait(60)
+        return []
+
+    monkeypatch.setattr(online.Simulator, "run", run)
+    background = Background(lambda made, message: done.set() if made is not None and made.eta == 2 else None)
+    scenarios = [Scenario(rule="hebb", t=[1.0], N=50, K=[*range(1, 9)], eta=eta, seeds=2) for eta in (1, 2)]
+    monkeypatch.setattr(units_of_work, "cores", lambda: 1)
+    simulated_while_busy(background, scenarios, may_end, begun)
+    assert done.wait(60)
+    assert units == [1, *[2] * 8]
+
+
 def test_an_impossible_simulation_is_reported_and_not_raised():
     messages, done = [], threading.Event()
 
@@ -306,7 +355,7 @@ def test_an_impossible_simulation_is_reported_and_not_raised():
 def test_every_error_of_a_simulation_is_shown_on_the_page(problem, monkeypatch):
     messages, done = [], threading.Event()
 
-    def run(scenario, progress):
+    def run(scenario, progress, before_unit):
         progress(1, 2)
         raise problem
 
@@ -545,12 +594,71 @@ def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
     assert messages == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]
 
 
+def words_on(page):
+    """Everything that the menus, fields, sliders, charts and messages of a page say in words."""
+    live = page.source
+    lists = [live.x, live.several, live.chosen, page.charts.variables, page.charts.unit]
+    lists += [menu.menu for menu in live.menus if menu.menu.visible]
+    yield from (word for menu in lists for word in menu.options)
+    yield from (slider.label for slider in live.sliders.values() if slider.visible)
+    yield from (curve.label for curves in page.charts.grid.shown.values() for curve in curves)
+    yield live.values.value
+    if page.message.visible:
+        yield html.unescape(page.message.object)
+
+
+SHOWN = [*settings.pages(), "attention", "forgetting", "noise_optimal", "stopping", "binary_perceptron"]
+
+
+@pytest.mark.slow
+@WARNED
+@pytest.mark.parametrize("name", SHOWN)
+def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name):
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from figures.explorer.page import Page, started
+
+    given = {"view": started(name, settings.page_of(name).view)} if name in settings.pages() else {}
+    with set_curdoc(Document()):
+        page = Page(None if given else config.load(name), **given)
+        page.view()
+        page.source.clock.later = lambda *_: None
+        page.source.update()
+        words = list(words_on(page))
+        page.close()
+    assert not [word for word in words if re.search(r"[<>{}$\\_]|&\w+;", word)]
+    keys = {"hebb", "adatron", "relu", "brownian-bridge", "as-printed"}
+    assert not keys & set(words)
+
+
+@WARNED
+def test_sections_are_listed_by_their_names_and_can_be_edited():
+    from bokeh.document import Document
+    from panel.io.state import set_curdoc
+
+    from figures.explorer.page import Page
+
+    scenario = config.load("forgetting")
+    starts = scenario.config()["start"]
+    with set_curdoc(Document()):
+        live = Page(scenario).source
+        live.clock.later = lambda *_: None
+        assert live.values.value == "one unit, both units"
+        assert live._given()["start"] == starts
+        for name in ("", "start"):  # and chosen again
+            live.several.value = name
+        assert live._given()["start"] == starts
+        live.values.value = "both units"
+        assert live._given()["start"] == starts[1]
+        live.close()
+
+
 def test_names_that_contain_html_are_drawn_as_written():
     from figures.explorer import page
 
     evil = "</textarea>$$<img src=x onerror=alert(1)>\\{"
     assert "<" not in page._literal(evil)
-    assert "<" not in "".join(settings.labelled([evil]))
     assert not set("<$\\{") & set(page._named(evil))
     assert not {"<", "$$"} & {page._safe(evil)[at : at + size] for size in (1, 2) for at in range(len(evil))}
 

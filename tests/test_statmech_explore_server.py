@@ -44,10 +44,10 @@ EVIL = "evil.example"
 class Explorer:
     """A server in another process, addressed through sockets: libraries would not send forged requests."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, before=""):
         self.errors = folder / "stderr"
         with self.errors.open("w") as errors:
-            command = [sys.executable, "-c", SERVED]
+            command = [sys.executable, "-c", before + SERVED]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         self.address = re.search(r"http\S+", self.process.stdout.readline())[0]
         self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", self.address).groups()
@@ -125,6 +125,21 @@ def alone(tmp_path):
     started.process.kill()
     started.process.wait()
     started.process.stdout.close()
+
+
+@pytest.fixture
+def limited(tmp_path):
+    """Makes explorers whose process runs some lines first."""
+    with contextlib.ExitStack() as stopped:
+
+        def begin(before):
+            started = Explorer(tmp_path, before)
+            stopped.callback(started.process.stdout.close)
+            stopped.callback(started.process.wait)
+            stopped.callback(started.process.kill)
+            return started
+
+        yield begin
 
 
 @pytest.fixture(scope="module")
@@ -382,6 +397,102 @@ def test_ctrl_c_ends_it_at_once_while_a_page_is_open(alone, how):
         code, printed, errors = alone.stop(how)
     assert (code, errors) == (0, "")
     assert server.STOPPED in printed.splitlines()
+
+
+FEW_DESCRIPTORS = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))\n"
+UNFINISHED = {
+    "half a head": "GET / HTTP/1.1\r\nHost: HOST\r\n",
+    "no body": "POST / HTTP/1.1\r\nHost: HOST\r\nContent-Length: 9\r\n\r\n",
+    "half a chunked body": "POST / HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+    "half a handshake": "GET /ws HTTP/1.1\r\nHost: HOST\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n",
+    "no second request": "GET / HTTP/1.1\r\nHost: HOST\r\n\r\n",
+    "nothing": "",
+}
+
+
+def begun(explorer, number, text, opened):
+    """Begin so many requests, which stay as they are until `opened` is left."""
+    for _ in range(number):
+        one = opened.enter_context(socket.create_connection((HERE, int(explorer.port)), timeout=SECONDS))
+        with contextlib.suppress(OSError):  # it was closed in favour of a newer one
+            one.sendall(text.replace("HOST", explorer.host).encode())
+
+
+@pytest.mark.slow
+def test_unfinished_requests_neither_keep_the_page_from_others_nor_fill_the_log(limited):
+    served = limited(FEW_DESCRIPTORS)
+    with contextlib.ExitStack() as opened:
+        for text in UNFINISHED.values():
+            begun(served, 150, text, opened)
+            assert served.get(served.shown)[0] in (200, 503)  # pages are limited, too
+            assert served.get(STATIC, Cookie=served.cookie)[0] == 200
+    code, _, errors = served.stop()
+    assert (code, errors) == (0, "")
+
+
+@pytest.mark.slow
+def test_an_unfinished_request_is_closed_after_some_time(limited):
+    served = limited("from figures.explorer import connections; connections.REQUEST_SECONDS = 0.5\n")
+    for text in UNFINISHED.values():
+        with socket.create_connection((HERE, int(served.port)), timeout=SECONDS) as one:
+            one.sendall(text.replace("HOST", served.host).encode())
+            while one.recv(2**16):  # until it is closed
+                pass
+
+
+@pytest.mark.slow
+def test_without_a_free_descriptor_the_explorer_waits_in_silence_and_then_answers(limited):
+    unbounded = "from figures.explorer import connections; connections.MAX_WAITING = 10**6\n"
+    served = limited(FEW_DESCRIPTORS + unbounded)
+    with contextlib.ExitStack() as opened:
+        begun(served, 200, UNFINISHED["half a head"], opened)
+        time.sleep(2)
+    assert served.get(served.shown)[0] == 200
+    code, _, errors = served.stop()
+    assert (code, errors) == (0, "")
+
+
+COMPILING = """
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+
+def compile():
+    "Never return, and let other threads run, as a long compilation does: a mutex that this thread holds already."
+    mutex = ctypes.create_string_buffer(64)
+    print("compiling", flush=True)
+    for _ in range(2):
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+
+pool = ThreadPoolExecutor()
+
+class Compiling:
+    def view(self):
+        WHERE
+        return pn.pane.HTML("a page")
+
+import panel as pn
+from figures.explorer import server
+server.serve(Compiling, None, False)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("where", "signals"),
+    [
+        ("compile()", [signal.SIGINT]),
+        ("compile()", [signal.SIGTERM, signal.SIGTERM]),
+        ("pool.submit(compile)", [signal.SIGTERM]),
+    ],
+)
+def test_a_signal_ends_the_explorer_in_the_middle_of_a_compilation(limited, where, signals):
+    served = limited(COMPILING.replace("WHERE", where))
+    with served.asked(served.shown):
+        assert served.process.stdout.readline() == "compiling\n"
+        for one in signals:
+            served.process.send_signal(one)
+        assert served.process.wait(10) == 0
+    assert served.process.stdout.read().strip() == server.STOPPED
 
 
 @pytest.mark.slow

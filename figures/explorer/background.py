@@ -1,9 +1,14 @@
-"""One simulation at a time, in a thread: a newer scenario stops an older one, and a few seeds come first."""
+"""One simulation at a time, in a thread: a newer scenario stops an older one, and a few seeds come first.
+
+A compilation cannot be stopped, and a drag would queue one for each value that it passes: scenarios that are superseded
+while they wait for another's compilation never begin.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from statmech.errors import StatmechError
@@ -36,7 +41,7 @@ class Background:
     def __init__(self, report: Callable[[xr.Dataset | None, str], None]):
         self.report = report
         self.token = 0
-        self.lock, self.searching = threading.Lock(), threading.Lock()
+        self.lock, self.searching, self.simulating = threading.Lock(), threading.Lock(), threading.Lock()
 
     def start(self, scenario: AbstractScenario, first: int = FIRST) -> None:
         """Simulate this scenario, and no older one any more; show so many seeds before all."""
@@ -68,8 +73,9 @@ class Background:
 
     def _simulate(self, scenario: AbstractScenario, token: int, first: int = FIRST) -> None:
         try:
-            for seeds in sorted({min(first, scenario.seeds), scenario.seeds}):
-                self._simulate_seeds(scenario.model_copy(update={"seeds": seeds}), token)
+            with self.simulating:
+                for seeds in sorted({min(first, scenario.seeds), scenario.seeds}):
+                    self._simulate_seeds(scenario.model_copy(update={"seeds": seeds}), token)
         except Superseded:
             return
         except BaseException as problem:  # a user's rule may raise anything, and nothing else reports it here
@@ -84,10 +90,14 @@ class Background:
 
         seeds = f"{scenario.seeds} seed{'s' * (scenario.seeds > 1)}"
         self._report(token, None, f"simulating {seeds}")
-        simulation = run(scenario, progress)
+        simulation = run(scenario, progress, partial(self._check_newest, token))
         self._report(token, simulation, f"simulated {seeds}")
 
     def _report(self, token: int, simulation: xr.Dataset | None, message: str) -> None:
+        self._check_newest(token)
+        self.report(simulation, message)
+
+    def _check_newest(self, token: int) -> None:
+        """Raise `Superseded` unless this is the newest scenario."""
         if self.token != token:
             raise Superseded
-        self.report(simulation, message)

@@ -17,7 +17,7 @@ from figures.interactive.chart import FAINT, Chart
 from figures.interactive.grid import ChartGrid, label_of
 from figures.interactive.look import Look
 from figures.interactive.phase_plane import Plane
-from figures.labels import typeset
+from figures.labels import in_words, variable_label
 from figures.series import Curve, Layout, Scales
 from figures.style import MARKERS
 from statmech.results.results import Results
@@ -148,7 +148,10 @@ class Charts:
         """Show results with no other axes than those of the layout."""
         self.picture = picture
         known, self.drawn = self.drawn, series.drawn(picture.results.scenario)
-        options = {typeset(variable.symbol): name for name, variable in series.distinct(self.drawn).items()}
+        options: dict[str, str] = {}
+        for name, variable in series.distinct(self.drawn).items():
+            label = variable_label(variable)
+            options[in_words(name) if label in options else label] = name
         if self.variables.options != options or self.wanted:
             shown = series.of_interest(picture.results) or self.drawn
             errors = [name for name in series.with_values(picture.results) if name.startswith("eps")]

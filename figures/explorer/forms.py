@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -73,9 +72,9 @@ class FormMenu:
         several = isinstance(self.given, list)  # each is a curve
         value = read(self.given[0] if several else self.given)
         name, values = (GIVEN, ()) if several else self._form_of(value)
-        options = {html.escape(form.title): name for name, form in forms.items()}
+        options = {form.title: name for name, form in forms.items()}
         if name == GIVEN:
-            options[SEVERAL if several else html.escape(label(value))] = GIVEN
+            options[SEVERAL if several else label(value)] = GIVEN
         self.menu = pmui.Select(
             label=title or key,
             options=options,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from figures.explorer.link import FILES
 from figures.explorer.spectrum import input_menu
 from figures.explorer.task_order import protocol_menu
 from figures.explorer.time_slider import Player
+from figures.explorer.value_list import config_from, line_from
 from figures.functions_of_time import with_functions
 from figures.series import Layout
 from statmech.config import overridden
@@ -83,7 +83,7 @@ class Live:
         self.x = self._abscissas(view.x or settings.page_of(choice).along)
         self.chosen = pmui.MultiChoice(
             label=self.learning,
-            options=settings.labelled(self.kind.KINDS),
+            options=settings.learners(choice),
             value=view.config[self.learning],
             max_items=7,
             chip=False,
@@ -95,11 +95,14 @@ class Live:
         self.menus = (input_menu(choice, view.config), protocol_menu(choice, view.config), *self.controls.values())
         listed = {**view.config, **{menu.key: None for menu in self.menus}}  # a menu has its own entry for a list
         several = settings.several_in(choice, listed, self.along)
-        values = view.config.get(several, ())
+        self.listed = several, view.config.get(several, [])
         curves = {"(none)": "", **{settings.symbol(choice, name): name for name in self._may_be_curves(several)}}
         menu: dict[str, Any] = {"margin": (4, 6), "size": "small"}
         self.several = pmui.Select(label="curves", options=curves, value=several, width=110, **menu)
-        self.values = pmui.TextInput(label="values", value=_in_line(values), visible=bool(several), width=130, **menu)
+        text = line_from(self.listed[1])
+        self.values = pmui.TextInput(
+            label="values", value=text, visible=bool(several), width=min(300, max(130, 30 + 9 * len(text))), **menu
+        )
         self.sliders: dict[str, Any] = {}
         for name in settings.draggable(choice):  # in this order: times lie before the last one
             self.sliders[name] = self._slider(name)
@@ -311,7 +314,9 @@ class Live:
             if slider.visible:
                 given[name] = settings.moved(given.get(name), slider.value)
         if self.several.value:
-            several, _ = overridden({}, [f"{self.several.value}=[{self.values.value or ''}]"])
+            listed = self.listed[1] if self.several.value == self.listed[0] else ()
+            typed = config_from(self.values.value or "", listed)
+            several, _ = overridden({}, [f"{self.several.value}=[{typed}]"])
             given |= {name: values[0] if len(values) == 1 else values for name, values in several.items()}
         return {name: value for name, value in given.items() if name not in self._inapplicable}
 
@@ -453,7 +458,10 @@ class Live:
     def _part(self) -> None:
         """Draw several values of another key as curves."""
         name = self.several.value
-        near = _in_line(settings.values_near(self.choice, name, self.sliders[name].value)) if name else ""
+        near = ""
+        if name:
+            slider = self.sliders.get(name)  # None for words and sections, which a config has listed
+            near = line_from(settings.values_near(self.choice, name, slider.value) if slider else self.listed[1])
         if self.values.value == near:
             self.update()
         self.values.param.update(visible=bool(name), value=near)
@@ -464,6 +472,14 @@ class Live:
         names = [name for name in possible if not settings.is_recorded(self.choice, name)]
         return [*dict.fromkeys([*names, *([given] if given else [])])]
 
+    def described(self, name: str) -> str:
+        """Return a key with its values, and the control that sets others."""
+        value, title = self.given[name], settings.symbol(self.choice, name)
+        said = line_from(value if isinstance(value, list) else [value])
+        chosen = name in self.sliders or any(menu.key == name for menu in self.menus if menu.menu.visible)
+        place = f"with the control {title}" if chosen else "under other keys, in the drawer"
+        return f"{title} = {said} (choose others {'in the field values' if name == self.several.value else place})"
+
     def step(self, number: int) -> str:
         """Move the slider that was moved last, or the first, by so many steps; return what it says then."""
         seen = [slider for slider in self.sliders.values() if slider.visible]
@@ -473,18 +489,6 @@ class Live:
 
     def _usual_is_recorded(self) -> bool:
         return settings.is_recorded(self.choice, settings.page_of(self.choice).along)
-
-
-def _in_line(values: Any) -> str:
-    """Return values as they are typed.
-
-    >>> _in_line([0, 0.001, "best"]), _in_line([{"replay": 0.1}])
-    ('0, 0.001, best', '{"replay": 0.1}')
-    """
-    return ", ".join(
-        value if isinstance(value, str) else f"{value:g}" if settings.is_number(value) else json.dumps(value)
-        for value in values
-    )
 
 
 def _duration(seconds: float) -> str:

@@ -31,7 +31,7 @@ def _opened(given: AbstractScenario | str | Path | None, overrides: dict[str, An
         choice = next(iter(pages()))
         start = started(choice, pages()[choice].view)
         return None, None, started(choice, _with(start, overrides))
-    found = given if isinstance(given, AbstractScenario) else config.load(given)
+    found = given if isinstance(given, AbstractScenario) else config.load(given, data=True)
     if overrides:
         found = scenario_from({**found.config(), **overrides})
     if why := without_page(found):

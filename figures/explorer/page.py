@@ -23,7 +23,7 @@ from figures.explorer.charts import Charts
 from figures.explorer.keys import ARROWS, STEPS, TURNS, Keys
 from figures.explorer.live import Live
 from figures.explorer.stored_results import Stored
-from figures.labels import value_in_words
+from figures.labels import kind_label
 from figures.style import STYLE
 from statmech import config
 from statmech.errors import ConfigError
@@ -204,8 +204,9 @@ class Page:
         if problem:
             self._say("warning", problem)
         elif cut := [name for name in cut if name not in self.source.controls]:  # which have a menu
-            firsts = ", ".join(f"{name} = {value_in_words(view.config[name])}" for name in cut)
-            self._say("info", f"The config has more values of {', '.join(cut)}. Shown here: {firsts}")
+            self._say(
+                "info", f"The config has more values than the page shows: {'; '.join(map(self.source.described, cut))}"
+            )
 
     def _menus(self, choice: str) -> None:
         titles = {kinds()[name].TITLE: name for name in settings.pages()}
@@ -306,7 +307,8 @@ class Page:
         self.yaml.value = config.written(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
         stated = {name: scenario.equation_of(name) for name in scenario.chosen()}
-        named = (NAMED % (_named(name), it) for name, it in stated.items() if it)
+        kinds = scenario.classes()
+        named = (NAMED % (_named(kind_label(kinds, name)), it) for name, it in stated.items() if it)
         equations = [_safe(it) for it in (*scenario.stated_equations, *named)]
         if equations != [pane.name for pane in self.equations]:
             self.equations.objects = [pn.pane.LaTeX(f"$${it}$$", name=it, **EQUATION) for it in equations]
@@ -366,7 +368,7 @@ def _literal(text: str) -> str:
 
 def _named(name: str) -> str:
     """Return a name for LaTeX's text mode, without characters that are special in LaTeX or HTML."""
-    return "".join(it if it.isalnum() or it in " _-.,:+" else "?" for it in name)
+    return "".join(it if it.isalnum() or it in " _-.,:+()" else "?" for it in name)
 
 
 def _safe(equation: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
+import os
 import secrets
 import signal
 import socket
@@ -22,11 +24,11 @@ from panel.io import document as panel_document
 from panel.io.application import build_applications
 from panel.io.resources import DIST_DIR
 from panel.io.server import WSHandler, get_static_routes
-from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import OutputTransform, RequestHandler
 
 from figures.explorer.access import HEADERS, HERE, SOCKET, Guard, Refused
+from figures.explorer.connections import BoundedServer
 from statmech.errors import ConfigError
 
 USUAL = 5006
@@ -36,7 +38,6 @@ GONE = 10  # seconds after which a disconnected page is discarded: it may reconn
 LEFT = 1001  # the code with which a browser closes the websocket of a page that was closed or left
 SWEEP = 2  # seconds between checks for pages to discard
 WEEK = 7 * 24 * 3600  # seconds during which a page may reconnect, while its session exists
-BODY = 2**16  # bytes that the body of a request may have; valid requests have none
 STOPPED = "statmech explore: stopped"
 FULL = "{} pages are open already. Close one and reload this page after {} seconds."
 
@@ -192,11 +193,10 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
     guard = Guard(bound.getsockname()[1])
     loop = IOLoop.current()
     application = Explorer(lambda: _view(make()), guard)
-    http = HTTPServer(application, max_body_size=BODY)
+    http = BoundedServer(application)
     server = BaseServer(loop, application, http)
-    http.add_sockets([bound])
-    for ending in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ending, lambda *_: loop.add_callback_from_signal(loop.stop))
+    http.accept_from(bound)
+    _end_at_signals()
     print(f"statmech explore: {guard.address} (Ctrl-C stops it)", flush=True)
     if show:
         loop.add_callback(webbrowser.open, guard.address)
@@ -205,8 +205,26 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
     if prepare is not None:
         threading.Thread(target=prepare, daemon=True).start()
     loop.start()
-    server.stop()
-    print(STOPPED, flush=True)
+
+
+def _end_at_signals() -> None:
+    """End the process at SIGINT or SIGTERM, also while its main thread is in the compiler and handles no signal.
+
+    An ordinary exit would wait for compilations in other threads, too. Nothing is lost: pages store nothing.
+    """
+    received, written = socket.socketpair()  # Python writes the number of each signal to the second at once
+    written.setblocking(False)
+
+    def wait() -> None:
+        received.recv(1)
+        with contextlib.suppress(OSError):  # the reader of a pipe has left
+            print(STOPPED, flush=True)
+        os._exit(0)
+
+    signal.set_wakeup_fd(written.detach(), warn_on_full_buffer=False)
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, lambda *_: None)
+    threading.Thread(target=wait, name="signals", daemon=True).start()
 
 
 def _view(page: Any) -> Any:

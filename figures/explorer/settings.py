@@ -5,7 +5,6 @@ A page has the name of its kind of scenario (`statmech.scenarios.registry.kinds`
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from figures.functions_of_time import changing
-from figures.labels import lettered
+from figures.labels import key_label, kind_label
 from figures.series import MOST, WIDE
 from statmech.controls import at_start
 from statmech.data_sets import MADE
@@ -142,16 +141,12 @@ def chosen_in(choice: str, given: Mapping[str, Any]) -> list[str]:
 
 
 def symbol(choice: str, name: str) -> str:
-    """Return a key as its slider shows it: its symbol, its name, or both where the name does not spell the symbol.
+    """Return a key as its slider shows it.
 
-    >>> symbol("rule", "K"), symbol("rule", "eta"), symbol("rule", "flip"), symbol("rule", "margin").split()
-    ('K', 'η', 'flip', ['margin', 'c'])
+    >>> symbol("rule", "eta"), symbol("boundary", "error_rate")
+    ('η', 'error rate')
     """
-    label = kinds()[choice].describe(name).label
-    shown, spelt = lettered(label), label.strip("$\\")
-    if not shown or shown == name:
-        return name
-    return shown if spelt.startswith(name) else f"{name}\u00a0{shown}"
+    return key_label(name, kinds()[choice].describe(name).label)
 
 
 def planes(choice: str) -> dict[str, tuple[str, str]]:
@@ -229,13 +224,14 @@ def moved(held: Any, value: Any) -> Any:
     return held if isinstance(held, list) and value == held[-1] else value
 
 
-def labelled(names: Iterable[str]) -> dict[str, str]:
-    """Return the options of a menu by what it shows; Material UI's menus take that for HTML.
+def learners(choice: str) -> dict[str, str]:
+    """Return the names of the rules, learners, ... of a kind of scenario by the labels that a menu shows.
 
-    >>> labelled(["hebb", "<b>"])
-    {'hebb': 'hebb', '&lt;b&gt;': '<b>'}
+    >>> learners("booster")
+    {'AdaBoost': 'adaboost'}
     """
-    return {html.escape(name): name for name in names}
+    kind = kinds()[choice]
+    return {kind_label(kind.KINDS, name): name for name in kind.KINDS}
 
 
 def files(value: Any) -> list[Any]:

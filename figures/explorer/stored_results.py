@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 
 from figures import series
 from figures.explorer.chart_content import Picture, caption, said_of
-from figures.explorer.settings import labelled
+from figures.labels import key_label, kind_label
 from figures.series import Layout
 from statmech.results.results import Results
 
@@ -27,9 +27,10 @@ class Stored:
         self.results, self.scenario, self.shown = results, results.scenario, shown
         self.whole = series.with_any_axis(results)
         names, first = series.axes(self.whole.either), series.layout(self.whole)
-        self.x = pmui.Select(label="along x", options=labelled(names), value=first.x, **MENU)
+        axes = {self._title(axis): axis for axis in names}
+        self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU)
         self.colour = pmui.Select(
-            label="in colours", options=labelled([NONE, *names]), value=next(iter(first.colours), NONE), **MENU
+            label="in colours", options={NONE: NONE, **axes}, value=next(iter(first.colours), NONE), **MENU
         )
         self.sliders = {axis: self._slider(axis) for axis in names}
         for widget in (self.x, self.colour, *self.sliders.values()):
@@ -65,13 +66,23 @@ class Stored:
     def _slider(self, axis: str) -> Any:
         values = series.values(self.whole.either, axis)
         options = {
-            html.escape(value) if isinstance(value, str) else f"{value:g}": index for index, value in enumerate(values)
+            self._named(axis, value) if isinstance(value, str) else f"{value:g}": index
+            for index, value in enumerate(values)
         }
         number = np.issubdtype(values.dtype, np.number)
         kind = pmui.DiscreteSlider if number and len(options) > 1 else pmui.Select
         look = SLIDER if kind is pmui.DiscreteSlider else MENU
-        return kind(label=html.escape(axis), options=options, value=len(values) - 1 if number else 0, **look)
+        return kind(label=self._title(axis), options=options, value=len(values) - 1 if number else 0, **look)
 
     def _label(self, name: str, value: Any) -> str:
         """Return a value of an axis as the caption states it."""
-        return html.escape(value) if isinstance(value, str) else said_of(self.scenario, name, value)
+        return html.escape(self._named(name, value)) if isinstance(value, str) else said_of(self.scenario, name, value)
+
+    def _title(self, axis: str) -> str:
+        """Return the keys that vary along an axis as its menu shows them."""
+        keys = series.along(self.whole.either, axis)
+        return ", ".join(key_label(name, self.scenario.describe(name).label) for name in keys)
+
+    def _named(self, axis: str, value: str) -> str:
+        """Return the label of a rule, learner, ...; other words as they are."""
+        return kind_label(self.scenario.choices().get(axis, {}), value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import islice, product
@@ -181,14 +181,23 @@ def attrs(simulator: Simulator) -> dict[str, Any]:
 
 
 def run_units(
-    simulator: Simulator, units: Iterable[Any], workers: int | None = None
+    simulator: Simulator,
+    units: Iterable[Any],
+    workers: int | None = None,
+    before_unit: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Any, list[UnitResult] | Exception]]:
     """Each unit in turn with its results, or the exception that it raised; few are started ahead, to spare memory."""
+
+    def run(unit: Any) -> list[UnitResult]:
+        if before_unit is not None:
+            before_unit()
+        return simulator.run(unit)
+
     workers = workers or simulator.scenario.workers or cores()
     with simulator.context(), threads(workers) as pool:
         started: deque[tuple[Any, Any]] = deque()
         for unit in units:
-            started.append((unit, pool.submit(simulator.run, unit)))
+            started.append((unit, pool.submit(run, unit)))
             if len(started) > AHEAD * workers:
                 yield _ended(*started.popleft())
         while started:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from statmech.cli.options import Composed, Json, Overrides, ResultFolder, Settings, Source, takes
+from statmech.cli.options import Composed, DataDir, Json, Overrides, ResultFolder, Settings, Source, takes
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError
 from statmech.runtime.extras import require
@@ -117,6 +117,7 @@ def explore(
         ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    data_dir: DataDir = None,
 ) -> None:
     """Open an interactive page in the browser: move a slider and theory and simulation follow. Needs statmech[explore].
 
@@ -129,8 +130,10 @@ def explore(
     """
     from statmech import config as configs
     from statmech.cli import interrupts
+    from statmech.cli.jobs import use_data
     from statmech.scenarios.page import without_page
 
+    use_data(data_dir)
     interrupts.said = "statmech explore: stopped"  # a server leaves nothing to resume
     linked = what is not None and "?" in what
     result = what is not None and Path(what).is_dir()
@@ -139,7 +142,7 @@ def explore(
         raise ConfigError(f"{what}: stored results have no keys to override")
     if linked and changes:
         raise ConfigError("a link holds all keys: change them in the link")
-    scenario = None if what is None or result or linked else configs.load(what, changes)
+    scenario = None if what is None or result or linked else configs.load(what, changes, data=True)
     if scenario is not None and (why := without_page(scenario)):
         raise ConfigError(f"{what}: {why}")
     page, server, link = _explorer()

@@ -18,6 +18,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from statmech.runtime import files, own_code, system
 
@@ -93,7 +94,7 @@ def use_cache() -> None:
 
 def cache_programs() -> None:
     """Let JAX cache the programs it compiles from now on: nothing is compiled where nothing has imported it."""
-    cache = sys.modules.get("jax._src.compilation_cache")
+    cache: Any = sys.modules.get("jax._src.compilation_cache")
     if getattr(cache, "_cache", "no cache of this form") is not None:  # also in a version of JAX without it
         return
     import jax

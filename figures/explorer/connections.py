@@ -1,0 +1,86 @@
+"""The explorer's connections: requests that do not arrive occupy neither its descriptors nor its log.
+
+A neighbour on the same machine needs no token to open connections and send half a request on each.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate
+from tornado.ioloop import IOLoop
+from tornado.iostream import IOStream
+
+MAX_WAITING = 64  # connections whose request has not arrived: a browser has six
+REQUEST_SECONDS = 20  # for the head of a request, and for its body
+ACCEPT_PAUSE_SECONDS = 1.0
+MAX_BODY_BYTES = 2**16  # valid requests have no body
+
+
+class BoundedServer(HTTPServer):
+    """An HTTP server with a limited number of connections that wait for a request: a new one replaces the oldest."""
+
+    def initialize(self, *args: Any, **options: Any) -> None:
+        limits = {"idle_connection_timeout": REQUEST_SECONDS, "body_timeout": REQUEST_SECONDS}
+        super().initialize(*args, **{**options, **limits, "max_body_size": MAX_BODY_BYTES})
+        self.waiting: dict[IOStream, None] = {}  # the oldest first
+
+    def accept_from(self, listener: socket.socket) -> None:
+        """Accept the connections of a socket that listens."""
+        IOLoop.current().add_handler(listener, self._accept, IOLoop.READ)
+
+    def _accept(self, listener: Any, events: int) -> None:
+        """Accept one connection, or pause: without a free descriptor tornado itself tries again at once, for ever."""
+        try:
+            connection, address = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError:
+            loop = IOLoop.current()
+            loop.remove_handler(listener)
+            loop.call_later(ACCEPT_PAUSE_SECONDS, self.accept_from, listener)
+            return
+        self._handle_connection(connection, address)
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        self._wait_for_request(stream)
+        super().handle_stream(stream, address)
+
+    def start_request(self, server_conn: Any, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        stream = server_conn.stream
+        self._wait_for_request(stream)
+        return _Arrival(super().start_request(server_conn, request_conn), lambda: self.waiting.pop(stream, None))
+
+    def on_close(self, server_conn: Any) -> None:
+        self.waiting.pop(server_conn.stream, None)
+        super().on_close(server_conn)
+
+    def _wait_for_request(self, stream: IOStream) -> None:
+        self.waiting[stream] = None
+        if len(self.waiting) > MAX_WAITING:
+            oldest = next(iter(self.waiting))
+            del self.waiting[oldest]
+            oldest.close()
+
+
+class _Arrival(HTTPMessageDelegate):
+    """A request that calls `arrived()` once all of it is there."""
+
+    def __init__(self, request: HTTPMessageDelegate, arrived: Callable[[], Any]):
+        self.request, self.arrived = request, arrived
+
+    def headers_received(self, start_line: Any, headers: HTTPHeaders) -> Awaitable[None] | None:
+        return self.request.headers_received(start_line, headers)
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        return self.request.data_received(chunk)
+
+    def finish(self) -> None:
+        self.arrived()
+        self.request.finish()
+
+    def on_connection_close(self) -> None:
+        self.request.on_connection_close()
