@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
+import simulate
 import theory
 from simulate.kernels import deferred, explicit_data
 from simulate.kernels.deferred import Known
@@ -239,7 +240,7 @@ def test_epoch_0_is_the_start(engine, start):
     expected["eps_y"] = 0.1 + 0.8 * expected["eps_g"]
     for name, value in expected.items():
         assert values[name][0] == pytest.approx(value, abs=1e-12)
-    assert np.isnan(values["eps_t"][0]) == (not start)
+    assert (values["eps_t"][0] == 0.5) == (not start)
 
 
 @ENGINES
@@ -249,6 +250,31 @@ def test_a_longer_run_extends_a_shorter_one(engine, changed):
     one, other = (engine.run(cell_of(N=20, **changed, epochs=it), np.random.default_rng(0)) for it in (short, long))
     for name, value in one.items():
         np.testing.assert_array_equal(value, other[name][:2])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"epochs": [0]},
+        {"penalty": "l1", "lam": 1e3, "epochs": [0, 1, 3], "batch": 0.5},
+        {"penalty": "elastic_net", "lam": 1e3, "loss": "hinge", "epochs": [2]},
+    ],
+)
+def test_weights_of_0_answer_by_a_fair_coin_in_runs_and_theory(given):
+    scenario = Descent(**{"descent": "gradient", "loss": "logistic", "alpha": 2, "N": 20, "seeds": 3} | given)
+    for found in (simulate.run(scenario), theory.solve(scenario)):
+        assert (found.length == 0).all()
+        assert (found.R == 0).all()
+        for name in ("eps_g", "eps_y", "eps_t"):
+            assert (found[name] == 0.5).all(), name
+
+
+def test_the_training_error_is_the_mean_over_all_runs_where_a_penalty_leaves_some_without_weights():
+    given = {"descent": "gradient", "loss": "logistic", "penalty": "l1", "alpha": 2, "N": 20, "seeds": 40}
+    runs = simulate.run(Descent(**given, lam=2, eta=0.3, epochs=[1]))
+    blank = runs.length == 0
+    assert 0 < blank.sum() < blank.size
+    assert (runs.eps_t.where(blank, 0.5) == 0.5).all()
 
 
 def test_an_epoch_of_shuffled_batches_has_every_example_once():

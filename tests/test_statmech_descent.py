@@ -79,6 +79,7 @@ def cell(**keys):
             "deferred has no single weights, on which penalty elastic_net acts (engine: explicit)",
         ),
         ({"descent": "sign", "engine": "deferred"}, "engine", "no single weights, on which descent sign acts"),
+        ({"descent": "adam", "beta2": [0.9, 0]}, "beta2", "beta2 must be at least 1e-08, or epsilon at least 0.0001"),
         ({"rho": 0.5}, "rho", "applies only to `weights: sparse`, not to gauss"),
         ({"descent": "adamw"}, "descent", 'Did you mean "adam"?'),
         ({"momentum": 0.5}, "momentum", 'the descent "gradient" has no momentum'),
@@ -95,6 +96,11 @@ def test_a_config_is_refused_in_a_sentence(keys, place, sentence):
         Descent(**{**GIVEN, **keys})
     [(where, why)] = refused.value.problems
     assert (where[0], sentence in why) == (place, True), why
+
+
+@pytest.mark.parametrize("given", [{"beta1": 0, "beta2": 0}, {"beta2": 1e-8}, {"beta2": 0, "epsilon": 0.01}])
+def test_adam_has_a_limit_where_small_forces_leave_short_steps(given):
+    assert len(list(Descent(**{**GIVEN, "descent": "adam"} | given).cells())) == 1
 
 
 def test_the_loss_of_a_minimum_is_not_that_of_a_perceptron():

@@ -210,6 +210,26 @@ def test_a_config_of_clusters_is_refused_in_a_sentence(keys, place, sentence):
     assert (where[0], sentence in why) == (place, True), why
 
 
+@pytest.mark.parametrize("lam", [1e-6, 1000])
+@pytest.mark.parametrize("name", ["square", "hinge", "huber", "squared_hinge", "absolute"])
+def test_an_intercept_alone_is_the_certified_minimum_for_examples_of_one_label(name, lam):
+    """Two examples, most of them of one label: the loss is 0, and so is the error relative to it."""
+    given = {"clusters": "gaussian", "loss": name, "intercept": True, "positives": 0.1, "N": 20, "alpha": 0.1}
+    runs = simulate.run(Clusters(**given, lam=lam, seeds=12))
+    alone = runs.train_loss < 1e-9
+    assert alone.sum() > 5
+    assert runs.converged.all()
+    assert (runs.eps_g.where(alone, 0.1).isin([0.1, 0.9])).all()
+    assert (runs.length.where(alone, 0) < 1e-6).all()
+
+
+def test_a_gap_is_relative_to_the_loss_unless_this_can_vanish():
+    """Labels of both classes keep the scale of F, and so does a loss that falls everywhere."""
+    B = np.array([[0.3, 1.0], [0.2, 1.0]])
+    for loss, rows, size in ((Hinge(), B, 2.0), (Hinge(), B * [[1], [-1]], 0.5), (Logistic(), B, 0.5)):
+        assert Problem(rows, np.zeros(2), loss, 0.0, 1.0, free=1).relative(1.0, 0.5) == 1 / size
+
+
 def test_centres_have_the_stated_distance_and_powers_in_every_run():
     spectrum = {"spectrum": SPECTRUM}
     for law, powers in (("gaussian", None), (spectrum, [0.25, 0.75])):

@@ -83,9 +83,7 @@ def certified(problem: Problem, parts: Parts, now: Iterate) -> float:
     a = np.clip(now.rows.a, parts.low, parts.high)
     v = -(parts.slope(now.x) + a.sum(axis=0)) @ problem.B
     value = problem.penalty(now.w) if parts.constrains else problem.value(now.w, now.x)
-    penalised = problem.l1 > 0 or problem.l2 > 0
-    gap = parts.excess(now.x, a) + penalty_gap(problem, now.w, v, value)
-    return gap / max(value if penalised else problem.scale, 1e-300)
+    return problem.relative(parts.excess(now.x, a) + penalty_gap(problem, now.w, v, value), value)
 
 
 def _stepped(problem: Problem, parts: Parts, now: Iterate) -> Iterate:

@@ -145,7 +145,7 @@ def _descend(
     best, least = unknown, np.inf
     for _ in range(STEPS):
         gap, step = ahead(unknown, x)
-        gap /= _size(problem, x, square(unknown))
+        gap = problem.relative(gap, problem.loss.value(x).sum() + problem.l2 * square(unknown) / 2)
         stalled = least <= REACHED and gap > least / 4
         if gap < least:
             best, least = unknown, gap
@@ -155,11 +155,6 @@ def _descend(
         t = step_length(partial(_slope, problem, x, now))
         unknown, x = unknown + t * now.direction, x + t * now.dx
     return best, least
-
-
-def _size(problem: Problem, x: np.ndarray, square: float) -> float:
-    """Return the scale of the relative gap: F(w), or F(0) without a penalty, as the least F may then be 0."""
-    return problem.loss.value(x).sum() + problem.l2 * square / 2 if problem.l2 > 0 else problem.scale
 
 
 def _slope(problem: Problem, x: np.ndarray, step: Step, t: float) -> float:

@@ -34,7 +34,7 @@ def gap_of(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) ->
     a[beside] = np.clip(tried, *(problem.loss.slope(np.nextafter(kinks, side)) for side in (-np.inf, np.inf)))
     value = problem.value(w, x)
     excess = problem.loss.value(x[beside]) - problem.loss.value(kinks) - a[beside] * (x[beside] - kinks)
-    return float(excess.sum() + penalty_gap(problem, w, -(a @ problem.B), value)) / value
+    return problem.relative(float(excess.sum() + penalty_gap(problem, w, -(a @ problem.B), value)), value)
 
 
 def _slopes(problem: Problem, w: np.ndarray, others: np.ndarray, beside: np.ndarray) -> np.ndarray:

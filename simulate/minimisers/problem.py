@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from statmech.convex.limits import smallest
 from statmech.convex.losses import Loss
 
 REACHED = 1e-9  # relative distance from the minimum that counts as none
+MIN_SCALE = 1e-300  # its inverse is still finite
 LARGE = 300  # dimensions from which methods that are fast for random inputs are tried first
 
 
@@ -62,6 +64,17 @@ class Problem(NamedTuple):
     def scale(self) -> float:
         """F of the student w = 0, which knows nothing."""
         return float(self.loss.value(self.c).sum())
+
+    @property
+    def can_vanish(self) -> bool:
+        """True if the least F may be 0: without a penalty, or if an intercept alone suits all examples of one label."""
+        if self.l1 == self.l2 == 0:
+            return True
+        return bool(self.free and np.ptp(self.B[:, -1]) == 0 and smallest(self.loss))
+
+    def relative(self, gap: float, value: float) -> float:
+        """Return a gap relative to F, which has this value, or to F(0) if the least F may be 0."""
+        return gap / max(self.scale if self.can_vanish else value, MIN_SCALE)
 
 
 class Minimum(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from simulate.minimisers.interior_point import interior_point
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import newton
-from simulate.minimisers.problem import Minimum, Problem, nowhere
+from simulate.minimisers.problem import MIN_SCALE, Minimum, Problem, nowhere
 from simulate.minimisers.separability import Separation, separation
 from simulate.minimisers.slope_intervals import constraints
 from statmech.convex.limits import smallest
@@ -46,7 +46,7 @@ def _interpolation(problem: Problem, target: float) -> Minimum:
     """The shortest w with c + B w = target, and by how much its loss exceeds the least, in units of that of w = 0."""
     w = np.linalg.lstsq(problem.B, target - problem.c, rcond=None)[0]
     excess = np.sum(problem.loss.value(problem.x(w)) - problem.loss.value(np.full(1, target)))
-    return Minimum(w, float(excess / max(problem.scale, 1e-300)))
+    return Minimum(w, float(excess / max(problem.scale, MIN_SCALE)))
 
 
 def _alone(problem: Problem, start: np.ndarray | None) -> Minimum:

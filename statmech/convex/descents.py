@@ -27,6 +27,8 @@ import numpy as np
 
 from statmech.parameters import parameter
 
+MIN_RARE_FRACTION = 1e-4  # of forces close to 0: theory's 2^16 samples still hold several
+
 State = tuple[np.ndarray, ...]  # the weights, then what a descent remembers of earlier steps: arrays of one shape
 
 
@@ -78,6 +80,11 @@ class Descent(ABC):
         array([1.5])
         """
         return state[0]
+
+    @property
+    def problem(self) -> str:
+        """Why steps with these parameters have no limit N -> infinity; empty if they have one."""
+        return ""
 
     @abstractmethod
     def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
@@ -214,6 +221,22 @@ class Adam(Descent):
     beta1: float = parameter(0.9, "memory of the mean force of Adam", symbol=r"$\beta_1$", at_least=0, below=1)
     beta2: float = parameter(0.999, "memory of the mean square force of Adam", symbol=r"$\beta_2$", at_least=0, below=1)
     epsilon: float = parameter(1e-8, "force that counts as none in Adam", symbol=r"$\epsilon$", above=0)
+
+    @property
+    def problem(self) -> str:
+        """Why the steps have no mean square; empty if they have one.
+
+        A fraction of about sqrt(beta2) + epsilon of the weights has a force so close to 0 that the mean of earlier
+        forces makes the step longer by one over this number. The mean square step grows as that. It is infinite in the
+        limit of a vanishing fraction, and samples of theory miss it where the fraction is too small for them.
+        """
+        if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_RARE_FRACTION:
+            return ""
+        return (
+            f"beta2 = {self.beta2:g} with beta1 = {self.beta1:g} has no limit N -> infinity, for steps have no mean square "
+            f"where a force is close to 0: beta2 must be at least {MIN_RARE_FRACTION**2:g}, or epsilon at least "
+            f"{MIN_RARE_FRACTION:g}, or beta1 0"
+        )
 
     def start(self, w: np.ndarray) -> State:
         return w, np.zeros_like(w), np.zeros_like(w)

@@ -62,7 +62,7 @@ from statmech.scenarios.variables import Variable, error_of
 
 BEST = "best"
 WHOLE = 1e-6  # numbers this close to a whole one, relative to their size, are whole: 1/3 is written as 0.333333333
-SAMPLINGS = {"shuffle": "each example once an epoch", "replacement": "examples of each step drawn independently"}
+SAMPLINGS = {"shuffle": "each example once an epoch", "replacement": "a new random subset of the examples in each step"}
 UNCHANGED: dict[str, Any] = {"schedule": None}
 
 
@@ -201,7 +201,9 @@ class Descent(OfLosses, AbstractScenario):
     )
     batch: ShareAxis = config_key(1.0, description="batch of a step, as a fraction of the examples", symbol="$b$")
     sampling: Annotated[Names, one_of(SAMPLINGS, "a sampling")] = Field(
-        default="shuffle", description="sampling of batches: shuffle (each example once an epoch) or replacement"
+        default="shuffle",
+        description="sampling of batches: shuffle (each example once an epoch) or replacement "
+        "(each step a new random subset of the examples)",
     )
     teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
     flip: FlipAxis = FLIP
@@ -240,6 +242,7 @@ class Descent(OfLosses, AbstractScenario):
         yield from self._batch_problems()
         yield from self._stability_problems()
         yield from self._coordinatewise_problems()
+        yield from self._limit_problems()
 
     def _start_problems(self) -> Iterator[Problem]:
         if self.start.length == 0 and self.start.R is not None:
@@ -273,6 +276,13 @@ class Descent(OfLosses, AbstractScenario):
             if values["eta"] > bound:
                 where = f"the {values['loss']} loss at alpha = {values['alpha']:g} needs eta below {bound:.3g}"
                 yield ("eta",), f"eta = {values['eta']:g} diverges: {where}"
+                return
+
+    def _limit_problems(self) -> Iterator[Problem]:
+        """Steps without a limit for N -> infinity."""
+        for values in self.combinations("descent", *self.parameters):
+            if sentence := self.kind_at(values).problem:
+                yield (sentence.split(" ")[0],), sentence
                 return
 
     def _coordinatewise_problems(self) -> Iterator[Problem]:

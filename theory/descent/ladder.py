@@ -161,7 +161,7 @@ def _descend(cell: DescentCell, replica: int, size: int) -> Path:
         h = ladder.fields(z)
         if step in times:
             of_w = h if z is w else ladder.fields(w)
-            train_loss[times[step]], eps_t[times[step]] = _training(loss, y, of_w, bool(w.any()))
+            train_loss[times[step]], eps_t[times[step]] = _training(loss, y, of_w)
         if step == last:
             break
         G = _slopes(loss, y, h)
@@ -182,8 +182,8 @@ def _slopes(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> np.ndarray:
     return loss.slope(h) if y is None else -loss.slope(y - h)
 
 
-def _training(loss: Loss, y: np.ndarray | None, h: np.ndarray, student: bool) -> tuple[float, float]:
-    """The mean loss, and the fraction of wrong labels unless there are none or no student."""
+def _training(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> tuple[float, float]:
+    """Return the mean loss, and the fraction of wrong labels, if there are labels; a field of 0 is half an error."""
     value = float(np.mean(loss.value(h if y is None else y - h)))
-    wrong = float(np.mean(h < 0)) if y is None and student else np.nan
+    wrong = float(np.mean((1 - np.sign(h)) / 2)) if y is None else np.nan
     return (value if np.isfinite(value) else np.nan), wrong
