@@ -9,6 +9,8 @@
 "Cold" has an empty cache of compiled programs, "warm" one that an earlier process filled. Processes that are compared
 run alternately; their CPU time is that of all their threads, user and system.
 
+**memory**: the memory that `--dry-run` states for a sweep of every kind, over the largest that its process holds.
+
 **demo**: what `make demo` computes, and its stages as commands of their own, with a warm cache.
 
 The other tables are those of `engines.py seeds` (cores), `equations.py`, `boosting.py` (trees) and `everyday_*.py`.
@@ -46,6 +48,23 @@ KINDS = {  # a small run of every kind of scenario that needs no table of data, 
     "rule and clusters": ("clusters_online", "N=200", "t=1,2", "seeds=2"),
     "network and tasks": ("forgetting", "N=1000", "t=1,55", "seeds=2"),
     "prior": ("binary_perceptron", "N=200", "alpha=1,2", "seeds=2"),
+}
+HELD = {  # sweeps whose arrays take more memory than the libraries
+    "rule, many recorded times": ("ensemble", "rule=perceptron", "K=3", "N=100", "t={linspace: [0.01, 20, 10000]}"),
+    "rule, weight vectors": ("ensemble", "rule=perceptron", "K=2", "N=100000", "engine=vectors", "t=0.001", "seeds=8"),
+    "rule, many combinations": ("ensemble", "rule=hebb", "eta={linspace: [0.1, 1, 20000]}", "N=20", "t=1", "seeds=4"),
+    "learner, maximum stability": ("minover", "learner=max_stability", "N=1000", "alpha=1", "seeds=2"),
+    "learner, MinOver": ("minover", "N=1500", "alpha=1", "epochs=5", "seeds=2"),
+    "boundary": ("stopping", "N=1000000", "walks=4", "seeds=2"),
+    "attention": ("attention", "N=50000", "t=0.001", "seeds=2"),
+    "booster": ("boosting", "s=3", "N=300", "P=20000", "cap=2", "seeds=2"),
+    "network": ("plateau", "M=2", "K=4", "N=2000", "t=1", "seeds=8"),
+    "loss": ("bayes_gap", "N=2000", "alpha=2", "bayes=false", "seeds=2"),
+    "descent": ("early_stopping", "N=2000", "epochs=1,10,40", "seeds=2"),
+    "clusters": ("clusters", "N=2000", "alpha=2", "seeds=2"),
+    "prior": ("binary_perceptron", "N=5000", "alpha=1.7", "steps=2", "seeds=2"),
+    "rule and clusters": ("clusters_online", "N=200", "t={linspace: [0.1, 5, 20000]}", "seeds=32"),
+    "network and tasks": ("forgetting", "N=200", "t={linspace: [0.1, 55, 10000]}", "seeds=32"),
 }
 STAGES = ("simulate", "theory", "compare", "figure")
 
@@ -105,6 +124,32 @@ def commands(tiny: bool) -> None:
     timing.table(f"Small runs; steps of {' '.join(SMALL)}", ["", "CPU s", "over the imports"], rows)
 
 
+def memory(tiny: bool) -> None:
+    """The memory that a dry run states, and the largest that the same command holds, cold and warm."""
+    rows = []
+    for name, given in ({"learner, nothing is compiled": TINY} if tiny else HELD).items():
+        with tempfile.TemporaryDirectory() as folder:
+            _, printed = held(Path(folder), *given, "--dry-run")
+            stated = float(next(line for line in printed.splitlines() if line.startswith("memory")).split()[2])
+            cold, warm = (held(Path(folder), *given, "--fresh")[0] for _ in range(2))
+            rows.append([name, stated, cold, warm, stated / cold, stated / warm])
+    columns = ["", "stated, GiB", "cold", "warm", "stated over cold", "over warm"]
+    timing.table("Memory of statmech simulate", columns, rows)
+
+
+def held(folder: Path, *given: str) -> tuple[float, str]:
+    """The largest memory of `statmech simulate` in GiB, and what it prints; its cache and results are in a folder."""
+    command = [sys.executable, "-m", "statmech", "simulate", *given, "--out", str(folder / "results")]
+    printed, environment = folder / "printed", os.environ | {"STATMECH_CACHE": str(folder / "cache")}
+    with printed.open("w") as file:
+        process = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)  # of this process alone, not of all before it
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return used.ru_maxrss / 2**20, printed.read_text()  # Linux reports KiB
+
+
 def demo(tiny: bool) -> None:
     """The main job and its stages; at toy size none of these."""
     given, stages = (TINY, ()) if tiny else (("ensemble",), STAGES)
@@ -130,6 +175,7 @@ def script(name: str, *sections: str) -> Callable[[bool], None]:
 
 TABLES: dict[str, Callable[[bool], None]] = {
     "commands": commands,
+    "memory": memory,
     "demo": demo,
     "cores": script("engines.py", "seeds"),
     "equations": script("equations.py"),

@@ -86,7 +86,9 @@ def save(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
 def save_text(text: str, stem: Path) -> list[Path]:
     """Write a caption in LaTeX beside a figure, as plain text and as LaTeX to include."""
     contents = {"txt": plain(text), "tex": _latex(text)}
-    return files.write_beside(stem, {suffix: f"{content}\n".encode() for suffix, content in contents.items()})
+    return files.write_beside(
+        stem, {suffix: f"{content}\n".encode(errors="backslashreplace") for suffix, content in contents.items()}
+    )
 
 
 def _latex(text: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from statmech.errors import ConfigError, not_known, quoted
-from statmech.runtime import files
+from statmech.runtime.csv_files import read_rows
 
 COLUMNS, NEEDED = ("x", "y", "error"), ("x", "y")
 MOST_BYTES = 1_000_000
@@ -55,11 +53,9 @@ def read(path: str | Path) -> MeasuredPoints:
     """
     path = Path(path)
     try:
-        text = files.read(path, MOST_BYTES).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as failure:
-        reason = getattr(failure, "strerror", None) or "it is not text"
-        raise ConfigError(f"figure.points: {path}: cannot be read: {reason}") from None
-    rows = [[word.strip() for word in row] for row in csv.reader(io.StringIO(text)) if any(row)]
+        rows = [[word.strip() for word in row] for row in read_rows(path, MOST_BYTES) if any(row)]
+    except OSError as failure:
+        raise ConfigError(f"figure.points: {path}: cannot be read: {failure.strerror}") from None
     names = rows[0] if rows else []
     _check_columns(path, names)
     table = [_numbers(path, number, names, row) for number, row in enumerate(rows[1:], 2)]

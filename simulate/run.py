@@ -11,6 +11,7 @@ from statmech.runtime import garbage
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.controlled_keys import searches
+from statmech.scenarios.cost import thinned
 from statmech.scenarios.inputs_key import few_directions
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def run(
     """
     simulator = simulator_of(scenario)
     use_cache()
+    check(simulator)
     with garbage.put_off():
         cells = list(scenario.cells())
-    check(simulator)
     dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", **attrs(simulator))
     arrays, units = arrays_of(dataset), list(simulator.ready_units(cells, range(scenario.seeds)))
     for _, results in tracked(run_units(simulator, units, before_unit=before_unit), len(units), progress):
@@ -72,4 +73,4 @@ def run(
 
 def remarks(scenario: AbstractScenario) -> list[str]:
     """Sentences that a user should read before a scenario is simulated."""
-    return [*simulator_of(scenario).remarks(), *few_directions(scenario), *searches(scenario)]
+    return [*simulator_of(thinned(scenario)).remarks(), *few_directions(scenario), *searches(scenario)]

@@ -7,8 +7,6 @@ package: `data_sets.toml` describes them.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import hashlib
 import os
 import re
@@ -22,15 +20,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import ConfigError, ScenarioError, not_known
+from statmech.errors import LONGEST_LINE, ConfigError, ScenarioError, not_known, shortened
 from statmech.running_command import either, option
 from statmech.runtime import files
+from statmech.runtime.csv_files import read_rows
 from statmech.runtime.extras import require
 
 FOLDER = "STATMECH_DATA"
 PAIR = re.compile(r"digits-(\d)-(\d)")
 NUMBERED = re.compile(r"(\D+)(\d+)\.\.(\d+)")
 MISSING = "?"
+MAX_BYTES = 2**26  # of a file, packed and unpacked; its words take 16 times this memory
 
 
 class Data(NamedTuple):
@@ -240,16 +240,16 @@ def _digits_with_linear_target() -> tuple[np.ndarray, np.ndarray]:
 
 def _of_file(one: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-            rows = [row for row in csv.reader(lines) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as failure:
-        reason = getattr(failure, "strerror", None) or "it is not a text file of columns"
-        raise ConfigError(f"{path}: cannot be read: {reason}. Set the folder of data: {_folder_option()}") from None
-    if one.header:
+        rows = list(read_rows(path, MAX_BYTES))
+    except OSError as failure:
+        problem = f"{path}: cannot be read: {failure.strerror}. Set the folder of data: {_folder_option()}"
+        raise ConfigError(problem) from None
+    if one.header and rows:
         names, rows = tuple(rows[0]), rows[1:]
         missing = [name for name in one.columns if name not in names]
         if missing:
-            raise ScenarioError([(("data",), f"{path} has no column {', '.join(missing)}. It has: {', '.join(names)}")])
+            known = shortened(" ".join(", ".join(names).split()), LONGEST_LINE)
+            raise ScenarioError([(("data",), f"{path} has no column {', '.join(missing)}. It has: {known}")])
         keep = [names.index(name) for name in one.columns]
         rows = [[row[i] for i in keep] if len(row) == len(names) else row for row in rows]
     for number, row in enumerate(rows, 2 if one.header else 1):
@@ -258,7 +258,7 @@ def _of_file(one: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.nd
             raise ScenarioError([(("data",), problem)])
     if not rows:
         raise ScenarioError([(("data",), f"{path}: has no examples")])
-    table = np.char.strip(np.array(rows))
+    table = np.array([[word.strip() for word in row] for row in rows], object)  # not as long as the longest word
     return _attributes(one, table, path), _column(one, table, one.label), _folds(one, table)
 
 
@@ -279,7 +279,8 @@ def _attributes(one: DataSource, table: np.ndarray, path: Path) -> np.ndarray:
                 problem = f"{path}: example {number} has {len(sequence)} letters, and should have {one.length}"
                 raise ScenarioError([(("data",), problem)])
         return np.array([list(sequence.lower()) for sequence in sequences], object)
-    return table[:, [one.columns.index(name) for name in one.attributes]].astype(object)
+    attributes: np.ndarray = table[:, [one.columns.index(name) for name in one.attributes]]
+    return attributes
 
 
 def _folder_option() -> str:
@@ -321,7 +322,7 @@ def _cut(one: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None
         if not np.isfinite(X).all():
             raise ScenarioError([(("data",), f"{one.file}: contains NaN or infinite values")])
     else:
-        X = X.astype(str).astype(object)
+        X = np.frompyfunc(str, 1, 1)(X)
     classes = np.array([one.meanings.get(word, word) for word in map(str, y)])
     return Data(X, classes, one.attributes, folds)
 

@@ -157,6 +157,15 @@ def shortened(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def escape_name(name: str) -> str:
+    """Return a name for a message: its line breaks and tabs, which are no layout, are escapes as well.
+
+    >>> print(escape_name("new\\nfolder"))
+    new\\u000afolder
+    """
+    return escaped(name).replace("\n", "\\u000a").replace("\t", "\\u0009")
+
+
 def escaped(text: str) -> str:
     """A text that is safe on a terminal: names come from anybody, and may contain control sequences.
 

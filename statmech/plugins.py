@@ -29,9 +29,10 @@ from statmech.errors import ConfigError, ScenarioError
 from statmech.numerics.stated_derivatives import jump, wrong_slope
 from statmech.parameters import parameters_of
 from statmech.rules import RULES
-from statmech.runtime import own_code
+from statmech.runtime import files, own_code
 from statmech.runtime.devices import double_precision
 
+MAX_BYTES = 10_000_000  # of a file
 FILES = "STATMECH_LOAD"  # several files are separated as in PATH
 SAFE_PATH = "PYTHONSAFEPATH"  # without it `python -c` and `python -m` import from the current folder first
 BRANCH = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
@@ -43,7 +44,7 @@ def load(file: str | Path) -> None:
 
     The file can import modules from its own folder, unless a library has their name.
     """
-    path = Path(file).resolve()
+    path = Path(os.path.realpath(file))  # of a loop of links, too
     if not path.is_file():
         raise ConfigError(f"{file}: no such file of Python code to load")
     before = _loaded.get(str(path))
@@ -61,7 +62,7 @@ def load(file: str | Path) -> None:
     registered = [dict(registry) for registry, _ in CHECKED]
     try:
         # not loader.exec_module: its bytecode is stale where an edit keeps the size of the file within a second
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+        exec(compile(files.read(path, MAX_BYTES), str(path), "exec"), vars(module))
     except Exception as failure:
         raise ConfigError(f"{file}{_line(path, failure)}: {type(failure).__name__}: {failure}") from None
     for (registry, checked), known in zip(CHECKED, registered, strict=True):

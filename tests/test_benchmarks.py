@@ -64,7 +64,7 @@ def test_a_benchmark_prints_its_tables(name, scripts, capsys):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_processes_of_every_day_are_measured(scripts, capfd):
-    tables = ["commands", "demo", "programs"]
+    tables = ["commands", "memory", "demo", "programs"]
     scripts("everyday").main([*tables, "--tiny"])
     assert capfd.readouterr().out.count("\n| --- |") == len(tables)
 

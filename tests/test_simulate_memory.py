@@ -104,9 +104,9 @@ def test_memory_is_that_of_all_units_at_once_beside_what_the_process_holds(monke
 
     assert on(4) - on(1) == pytest.approx(3 * unit, rel=0.1)
     assert on(8) == pytest.approx(on(4), rel=0.01)  # there are four units
-    assert units.affordable(simulator, 4, 2.5 * unit + peak_memory() + units.PROGRAMS) == 2
+    assert units.affordable(simulator, 4, 2.5 * unit + peak_memory() + units.STORES) == 2
     with pytest.raises(ScenarioError, match="too little"):
-        units.needed(simulator, 0.9 * unit + peak_memory() + units.PROGRAMS)
+        units.needed(simulator, 0.9 * unit + peak_memory() + units.STORES)
 
 
 @pytest.mark.slow

@@ -361,14 +361,6 @@ def test_every_shipped_config_has_a_description_of_one_line():
         assert 20 < len(description(name)) < 130, name
 
 
-def test_a_grid_of_a_billion_combinations_is_estimated_at_once(tmp_path):
-    path = tmp_path / "large.yaml"
-    path.write_text("learner: hebb\nalpha: {linspace: [1, 2, 100_000]}\nflip: {linspace: [0, 0.5, 10_000]}\n")
-    cost = estimate(load(path))
-    assert cost.cells == 10**9
-    assert 0 < cost.seconds < math.inf
-
-
 @pytest.mark.parametrize(
     ("given", "programs"),
     [

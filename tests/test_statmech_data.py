@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import os
 
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import write
+from conftest import statmech, write
 from sklearn.utils import Bunch
 
-from statmech import ConfigError, ScenarioError
+from statmech import ConfigError, ScenarioError, data_sets
 from statmech.data_sets import load, source, words
+from statmech.runtime import csv_files
 
 REAL = {
     "votes": (435, 15, 30, {"democrat": 267, "republican": 168}),
@@ -128,4 +130,45 @@ def test_without_a_folder_the_same_data_come_from_openml(openml):
     with pytest.raises(ConfigError, match=r"could not be downloaded from OpenML \(no network\)"):
         load("promoters")
     with pytest.raises(ConfigError, match="coding is not publicly available"):
+        load("coding")
+
+
+DAMAGED = {  # the damage of a data file, with what is said of it; `plain` is its content
+    "pipe": (lambda path, plain: os.mkfifo(path), "is a pipe or a device, not an ordinary file"),
+    "device": (lambda path, plain: path.symlink_to("/dev/zero"), "is a pipe or a device, not an ordinary file"),
+    "folder": (lambda path, plain: path.mkdir(), "is a folder, not an ordinary file"),
+    "bomb": (lambda path, plain: path.write_bytes(gzip.compress(bytes(2**20))), "is larger than 1,000 bytes"),
+    "large": (lambda path, plain: path.write_bytes(os.urandom(2**12)), "is larger than 1,000 bytes"),
+    "cut": (lambda path, plain: path.write_bytes(gzip.compress(plain)[:20]), "is cut or damaged"),
+    "flipped": (lambda path, plain: path.write_bytes(gzip.compress(plain)[:-1] + b"x"), "is cut or damaged"),
+    "plain": (lambda path, plain: path.write_bytes(plain), "is cut or damaged"),
+    "binary": (lambda path, plain: path.write_bytes(gzip.compress(b"\xff\xfe\x00\x01")), "is not text in UTF-8"),
+    "word": (
+        lambda path, plain: path.write_bytes(gzip.compress(b"a,b\n1," + b"x" * 300)),
+        "line 2 has an entry of more",
+    ),
+    "wide": (lambda path, plain: path.write_bytes(gzip.compress(b"," * 20)), "line 1 has 21 columns, more than 10"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_data_file_is_one_sentence_and_ends_at_once(name, tmp_path, monkeypatch, capsys):
+    damage, said = DAMAGED[name]
+    monkeypatch.setattr(data_sets, "MAX_BYTES", 1000)
+    if name == "wide":
+        monkeypatch.setattr(csv_files, "MAX_COLUMNS", 10)
+    path = tmp_path / source("digits").file
+    path.parent.mkdir(exist_ok=True)
+    damage(path, b"0,1,2\n" * 100)
+    assert statmech("run", "digits_theta", "--data-dir", tmp_path, "--out", tmp_path / "res") == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{path}: cannot be read: {said}" in line
+    assert not (tmp_path / "res").exists()
+
+
+def test_an_empty_data_file_with_column_names_has_no_examples(tmp_path, monkeypatch):
+    path = tmp_path / source("coding").file
+    write(path, [], gzip.open if path.suffix == ".gz" else open)
+    monkeypatch.setenv("STATMECH_DATA", str(tmp_path))
+    with pytest.raises(ScenarioError, match="has no examples"):
         load("coding")

@@ -14,6 +14,7 @@ from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
 from statmech.runtime.blas import one_thread
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario, check_type
+from statmech.scenarios.cost import check_cells
 from theory.search_edges import edge_remarks
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def solve(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Da
     0.454578
     """
     check_type(scenario)
+    check_cells(scenario)
     return _filled(scenario, [list(scenario.cells())], progress)
 
 

@@ -51,7 +51,7 @@ def report(result: Path, out: Path | None = None) -> Path:
     require("a report", "explore", "bokeh", "jinja2")
     results = load_results(result)
     file = out or _folder(results) / "report.html"
-    files.write(file, page(results).encode(), named=out is not None)
+    files.write(file, page(results).encode(errors="backslashreplace"), named=out is not None)
     return file
 
 

@@ -43,11 +43,13 @@ from statmech.results.log import Log
 from statmech.results.store import provenance, version_in_words, version_of_provenance
 from statmech.results.sweep_store import FAILED, SweepStore
 from statmech.running_command import option
+from statmech.runtime import files
 from statmech.runtime.extras import require
 from statmech.runtime.system import cores
 from statmech.scenarios.base import AbstractScenario
 
 PATIENCE, QUEUE = 300.0, 86400.0  # seconds without an active worker: of a running cluster, and of a queue
+MAX_BYTES = 1_000_000  # of the description of a cluster
 ANSWER, LOOK = 8.0, 2.0  # seconds for a scheduler to answer, and between queries
 QUERY = 60.0  # seconds for a cluster to start, for SLURM to answer, and for a result of a busy machine
 REPEATED = ("lost", "pending")  # states of a task whose result died with its worker
@@ -373,7 +375,7 @@ def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
         from dask_jobqueue import SLURMCluster
 
     try:
-        keywords = dict(YAML(typ="safe").load(file.read_text()) or {})
+        keywords = dict(YAML(typ="safe").load(files.read(file, MAX_BYTES).decode()) or {})
         if (jobs := int(keywords.pop("jobs", 1))) < 1:
             raise ValueError(f"jobs must be at least 1, not {jobs}")
         python = keywords.get("python") or dask.config.get("jobqueue.slurm.python", None) or sys.executable

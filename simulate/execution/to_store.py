@@ -14,7 +14,7 @@ from simulate.execution.isolated import simulate_isolated
 from simulate.execution.units import affordable, attrs, check, simulator_of
 from statmech.errors import StatmechError, StoreError
 from statmech.results.checksums import check_ordinary, corrupted
-from statmech.results.chunks import Chunk
+from statmech.results.chunks import Chunk, chunk_lengths
 from statmech.results.dataset import Progress
 from statmech.results.locks import Claim, claimed
 from statmech.results.log import Listener, Log
@@ -103,6 +103,7 @@ def run_into(
     simulator = simulator_of(scenario)
     use_cache()
     check(simulator)
+    chunk_lengths(scenario)  # refuses too many before anything is written
     workers = affordable(simulator, workers, memory)
     with claimed(path, shard) as claim:
         log = Log(path, tell, shard)

@@ -6,6 +6,7 @@ seeds alone, never on what else is simulated.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,13 +19,17 @@ import numpy as np
 
 from simulate.execution.threads import memory_per_core, threads
 from statmech.errors import ScenarioError
+from statmech.results.chunks import SEEDS, chunk_lengths
 from statmech.runtime.system import cores, peak_memory
+from statmech.runtime.system import memory as machine_memory
 from statmech.scenarios.base import AbstractScenario, check_type
 from statmech.scenarios.cells import Cell
-from statmech.scenarios.cost import estimate
+from statmech.scenarios.cost import CELL_BYTES, check_cells, estimate, thinned
 
 AHEAD = 2  # units per core that are started before the first result is taken
-PROGRAMS, RESULTS = 2**26, 2**29  # bytes of compiled programs, and of chunks while they are simulated and written
+# bytes, measured by `benchmarks/everyday.py memory`: libraries of stores and of pictures, and compilers with programs
+STORES, PICTURES, XLA, JAX, NUMBA = (int(GiB * 2**30) for GiB in (0.07, 0.07, 0.15, 0.1, 0.12))
+DRAWN = 5.5  # times the bytes of results, while they are compared and drawn
 
 C = TypeVar("C", bound=Cell)
 
@@ -71,6 +76,10 @@ class Simulator(ABC):
 
     def memory(self) -> float:
         """Bytes that the largest unit holds."""
+        return 0.0
+
+    def libraries(self) -> float:
+        """Bytes of compilers with their programs, and of libraries that the first unit imports."""
         return 0.0
 
     def attrs(self) -> dict[str, Any]:
@@ -140,6 +149,7 @@ def check(simulator: Simulator) -> None:
     """Refuse what this machine cannot simulate, before anything runs; raises `ScenarioError`."""
     if problems := list(simulator.scenario.data_problems()):
         raise ScenarioError(problems)
+    check_cells(simulator.scenario)
     simulator.check()
 
 
@@ -154,24 +164,52 @@ def affordable(simulator: Simulator, workers: int | None, memory: float | None) 
     """The number of units that may run at once in so many bytes; raises `ScenarioError` if not even one may."""
     if memory is None:
         return workers
-    unit, left = simulator.memory(), memory - _common(simulator)
+    unit, left = _simulator_of_few(simulator).memory(), memory - _common(simulator, workers)
     if left < unit:
         needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
         raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB are too little: {needs}")])
     return max(1, min(workers or cores(), int(left / max(unit, 1.0))))
 
 
-def needed(simulator: Simulator, memory: float | None = None) -> float:
-    """Estimate the bytes that this process holds while it simulates with so much memory at most."""
-    scenario = simulator.scenario
+def needed(simulator: Simulator, memory: float | None = None, drawn: bool = False) -> float:
+    """Estimate the bytes that this process holds while it simulates with so much memory at most.
+
+    If results are then compared and `drawn`, that may take more.
+    """
+    scenario, few = simulator.scenario, _simulator_of_few(simulator)
     workers = affordable(simulator, scenario.workers, memory) or cores()
-    at_once = len(list(islice(simulator.units(list(scenario.cells()), range(scenario.seeds)), workers)))
-    return _common(simulator) + at_once * simulator.memory()
+    cells = list(few.scenario.cells())
+    seeds = range(min(scenario.seeds, SEEDS * -(-workers // len(cells))))
+    at_once = len(list(islice(few.units(cells, seeds), workers)))
+    drawing = drawn and can_draw(scenario, memory)
+    shown = _libraries(simulator) + PICTURES + DRAWN * estimate(scenario).bytes_ if drawing else 0.0
+    return max(_common(simulator, workers) + at_once * few.memory(), shown)
 
 
-def _common(simulator: Simulator) -> float:
-    """Estimate the bytes of libraries, programs and results, whatever number of units runs at once."""
-    return peak_memory() + PROGRAMS + min(RESULTS, 8.0 * estimate(simulator.scenario).bytes_)
+def can_draw(scenario: AbstractScenario, memory: float | None) -> bool:
+    """True if the results of a scenario fit into so much memory, by default half of this machine's, twice."""
+    return 2 * estimate(scenario).bytes_ <= (memory or machine_memory() / 2)
+
+
+def _simulator_of_few(simulator: Simulator) -> Simulator:
+    """The simulator of some cells of a large grid, the largest units among them."""
+    return type(simulator)(thinned(simulator.scenario))
+
+
+def _libraries(simulator: Simulator) -> float:
+    return peak_memory() + STORES + simulator.libraries()
+
+
+def _common(simulator: Simulator, workers: int | None) -> float:
+    """Estimate the bytes of libraries, programs, cells and chunks, whatever units run at once."""
+    scenario, few = simulator.scenario, _simulator_of_few(simulator)
+    cost, lengths = estimate(scenario), chunk_lengths(scenario)
+    chunk = cost.bytes_ / cost.runs * math.prod(lengths)
+    cells = list(islice(few.scenario.cells(), math.prod(lengths[:-1])))
+    units = sum(1 for _ in few.units(cells, range(lengths[-1])))
+    begun = min(math.ceil(cost.runs / math.prod(lengths)), 1 + math.ceil(AHEAD * (workers or cores()) / units))
+    # each chunk that has begun has its variables and results that wait for others; one is being written
+    return _libraries(simulator) + CELL_BYTES * cost.cells + chunk * (2 * begun + 1)
 
 
 def attrs(simulator: Simulator) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
+from simulate.execution.units import NUMBA, SeedBySeed, SeedUnit, UnitResult
 from simulate.kernels.partial_sums import FEWEST, Attentive, lessons
 from statmech.results.dataset import describe_student
 from statmech.runtime.extras import require
@@ -74,6 +74,10 @@ class Simulator(SeedBySeed):
     def check(self) -> None:
         """Refuse to run without Numba, which compiles the loop over features."""
         require("an attentive perceptron", "estimators", "numba")
+
+    def libraries(self) -> float:
+        """Bytes of Numba."""
+        return NUMBA
 
     def memory(self) -> float:
         """Bytes that the largest unit holds: a block of examples, its products, and the students."""

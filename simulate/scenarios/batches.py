@@ -18,6 +18,7 @@ from simulate.kernels.field_steps import SLOWEST
 from simulate.kernels.learner import Record, Task
 from statmech.errors import ScenarioError
 from statmech.random_numbers import folded, key_of
+from statmech.results.chunks import SEEDS
 from statmech.runtime.devices import next_device
 from statmech.runtime.forks import check_fork
 from statmech.runtime.system import cores
@@ -91,16 +92,27 @@ class Batches(units.Simulator, Generic[C]):
         engines = (self.engine(cell).NAME for cell in self._sizes())
         return {"source": "; ".join(dict.fromkeys(engines))}
 
+    def libraries(self) -> float:
+        """Bytes of the compiler and its programs."""
+        return units.XLA
+
     def memory(self) -> float:
         """Bytes that the largest unit of work holds."""
-        direct = [cell for cell in self._sizes() if self.engine(cell) is vectors]
-        return max((float(self.needed(cell)) for cell in direct), default=0.0)
+        return max(map(self._bytes, self.units(list(self.scenario.cells()), range(min(self.scenario.seeds, SEEDS)))))
+
+    def _bytes(self, unit: Unit[C]) -> float:
+        """Bytes of a unit: its weight vectors, and the products of its students and teachers at recorded times.
+
+        Each product is there four times: as recorded, and in what variables are computed from.
+        """
+        cell, runs = unit.cells[0], len(unit.cells) * (unit.part.stop - unit.part.start)
+        K, M = self.students(cell), self.teachers(cell)
+        weights = self.needed(cell) if self.engine(cell) is vectors else 0
+        return weights + 8.0 * 4 * runs * len(self.scenario.t) * K * (K + M)
 
     def _sizes(self) -> Iterator[Any]:
         """A cell of each size, inputs and rates: fewer than all, with the first values of the other axes."""
-        first, _ = next(self.scenario.grid())
-        for values in self.scenario.combinations("K", "M", "N", "inputs", "drift", "decay"):
-            yield self.scenario.cell(first | values, ())
+        return self.scenario.representatives("K", "M", "N", "inputs", "drift", "decay")
 
     def needed(self, cell: C) -> int:
         """Bytes of a unit of weight vectors."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.execution.units import SeedBySeed, SeedUnit, UnitResult
+from simulate.execution.units import NUMBA, SeedBySeed, SeedUnit, UnitResult
 from simulate.kernels.partial_sums import walks
 from statmech.runtime.extras import require
 from statmech.scenarios.cells import words_of
@@ -26,6 +26,10 @@ class Simulator(SeedBySeed):
     def check(self) -> None:
         """Refuse to run without Numba, which compiles the loop over features."""
         require("a walk with early stopping", "estimators", "numba")
+
+    def libraries(self) -> float:
+        """Bytes of Numba."""
+        return NUMBA
 
     def memory(self) -> float:
         """Bytes that the largest unit holds: walks, those before them, and what all of them share."""

@@ -17,12 +17,15 @@ from simulate.execution.units import UnitResult
 from simulate.learners import learn
 from simulate.learners.examples import DataSet, batch, inputs_of, padded
 from simulate.learners.interface import LearnerTask, Learnt, gap
+from statmech.results.chunks import SEEDS
 from statmech.results.dataset import describe_student
 from statmech.runtime.devices import double_precision
+from statmech.scenarios.axes import points
 from statmech.scenarios.cells import words_of
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
 from statmech.votes.majority_vote import TEST_CIRCLES, circles, vote_error
 
+EXACT = ("hebb", "pseudo_inverse", "max_stability")  # learners that compile nothing
 WIDEST, ELEMENTS = 64, 2**21  # data sets in a call: the most, and the elements of all their matrices
 
 
@@ -74,9 +77,13 @@ class Simulator(units.Simulator):
             results.append(UnitResult(cell.index, slice(seed, seed + 1), values))
         return results
 
+    def libraries(self) -> float:
+        """Bytes of JAX, and of the compiler of learners that repeat steps."""
+        return units.JAX + (units.XLA if {*points(self.scenario.learner)} - {*EXACT} else 0)
+
     def memory(self) -> float:
         """Bytes that the largest unit of work holds."""
-        return max(map(_memory, self.scenario.cells()))
+        return max(map(_memory, self.units(list(self.scenario.cells()), range(min(self.scenario.seeds, SEEDS)))))
 
     def check(self) -> None:
         """Refuse examples that this machine cannot hold."""
@@ -84,7 +91,7 @@ class Simulator(units.Simulator):
             size = padded(cell.P)
             data = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_memory("alpha", data, 8 * size * (2 * size + 3 * cell.N))
-            chains = 8 * widest(size, len(cell.until)) * chain(cell)
+            chains = 8 * chain(cell, widest(size, len(cell.until)))
             units.check_memory("sweeps", f"a batch of chains of {cell.name}", chains)
 
 
@@ -96,10 +103,10 @@ def _data_sets(key: int, lanes: Sequence[tuple[StoredCell, int]]) -> list[DataSe
     return [inputs[seed].examples(cell.P, cell.flip) for cell, seed in lanes]
 
 
-def _memory(cell: StoredCell) -> float:
-    """Bytes that a unit of a cell's data sets holds."""
-    size, times = padded(cell.P), len(cell.until)
-    return 8.0 * widest(size, times) * (size * (2 * size + 3 * cell.N + 3 * times) + chain(cell))
+def _memory(unit: DataSetUnit) -> float:
+    """Bytes of a unit: of a data set examples, padded too, the learner's two copies, Gram matrices, strengths."""
+    cell = unit.lanes[0][0]
+    return 8.0 * (unit.width * unit.size * (2 * unit.size + 4 * cell.N + 3 * len(cell.until)) + chain(cell, unit.width))
 
 
 def widest(size: int, times: int) -> int:
@@ -159,8 +166,8 @@ def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, 
     return words_of({**own, "key": scenario.key, "seed": seed})
 
 
-def chain(cell: StoredCell) -> int:
-    """Numbers that a chain through the version space leaves: a cosine per sweep, and students with their fields."""
+def chain(cell: StoredCell, width: int) -> int:
+    """Numbers that chains through version spaces leave: cosines, students, and fields of those of one data set."""
     students: int = getattr(cell.learner, "votes", 1)
     sweeps: int = getattr(cell.learner, "sweeps", 0)
-    return sweeps + (students * (cell.N + 8 * TEST_CIRCLES) if students > 1 else 0)
+    return width * (sweeps + students * cell.N) + (students * 8 * TEST_CIRCLES if students > 1 else 0)

@@ -11,7 +11,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 def main() -> None:
     """Run the command. Nothing heavy is imported before Ctrl-C and SIGTERM are watched."""
-    interrupts.watch()
+    try:
+        interrupts.watch()
+    except (OSError, RuntimeError) as failure:  # too few open files or threads are allowed
+        print(
+            f"statmech cannot start: {failure}. Raise the limits of this shell (ulimit -n, ulimit -u)", file=sys.stderr
+        )
+        sys.exit(2)
     try:
         from statmech.cli import commands
 

@@ -28,7 +28,7 @@ def run(options: Run) -> None:
 
     job, execution = _prepare(options)
     if options.dry_run:
-        return output.estimate(job.scenario, execution.memory)
+        return output.estimate(job.scenario, execution.memory, drawn=not options.as_json)
     theory = None if job.scenario.unsolved else steps.stored_theory(job, options.fresh)  # refused before anything runs
     outcome = steps.simulate(job, execution, options)
     if steps.can_show(job, outcome, execution) and not options.as_json:

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from statmech.errors import escaped
+from statmech.errors import ConfigError, escaped
 from statmech.running_command import either, option, running
 
 REFUSED: Any = typer.BadParameter.__bases__[0].__bases__[0]  # ClickException, click's or typer's own
@@ -60,6 +60,10 @@ class Commands(_Named, TyperGroup):
 def _escaped() -> Iterator[None]:
     try:
         yield
+    except (
+        EOFError
+    ) as failure:  # Click would take it for a closed terminal and say "Aborted."; no command asks anything
+        raise ConfigError(f"a file that is read ends too early: {failure or 'it is cut'}") from failure
     except REFUSED as refused:
         refused.message = escaped(refused.message)
         if type(refused).__name__ == "MissingParameter" and refused.param.metavar == "CONFIG":

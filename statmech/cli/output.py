@@ -69,8 +69,11 @@ def figures() -> None:
     groups({f"of a config with `{choice}`:": descriptions for choice, descriptions in FIGURES.items()})
 
 
-def estimate(scenario: AbstractScenario, memory: float | None = None) -> None:
-    """Print how many runs a sweep has, and about how much memory, at most so much, and time they take."""
+def estimate(scenario: AbstractScenario, memory: float | None = None, drawn: bool = False) -> None:
+    """Print how many runs a sweep has, and about how much memory, at most so much, and time they take.
+
+    Memory includes that of results that are compared and `drawn`.
+    """
     from simulate.execution.units import needed, simulator_of
     from simulate.run import remarks
     from statmech.scenarios.cost import COMPILE, LOAD, START, estimate
@@ -88,7 +91,7 @@ def estimate(scenario: AbstractScenario, memory: float | None = None) -> None:
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
             ("bytes", f"{cost.bytes_:,} of results"),
-            ("memory", f"about {needed(simulator_of(scenario), memory) / 2**30:.2g} GiB while it runs"),
+            ("memory", f"about {needed(simulator_of(scenario), memory, drawn) / 2**30:.2g} GiB while it runs"),
             ("seconds", f"{seconds} on the benchmark machine (2 cores, benchmarks/README.md)"),
             (
                 "before",

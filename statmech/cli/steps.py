@@ -166,15 +166,15 @@ def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None)
 
 def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
     """True if the results can be compared and drawn: no run is missing, and memory can hold them."""
-    from statmech.runtime.system import memory
+    from simulate.execution.units import can_draw
     from statmech.scenarios.cost import estimate
 
     if outcome.missing:
         print(f"{outcome.missing} runs are still missing: other shards simulate them", file=sys.stderr)
         return False
-    size, available = estimate(job.scenario).bytes_, execution.memory or memory() / 2
-    if 2 * size > available:
-        excess = f"{size / 2**30:.3g} GiB of results exceed the available memory and were not plotted"
+    if not can_draw(job.scenario, execution.memory):
+        size = estimate(job.scenario).bytes_ / 2**30
+        excess = f"{size:.3g} GiB of results exceed the available memory and were not plotted"
         print(f"{excess}; they are stored in {job.simulation}", file=sys.stderr)
         return False
     return True

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import builtins
+import sys
+from functools import cache
+from pathlib import Path
 from typing import TextIO
 
-from statmech.errors import escaped
+from statmech.errors import escape_name, escaped
 
 
 def print(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
     """Print like the built-in function, with control characters escaped (`statmech.errors.escaped`)."""
-    builtins.print(escaped(" ".join(map(str, values))), file=file, flush=flush)
+    text = " ".join(map(str, values))
+    for name in _names_of_several_lines(*sys.argv):
+        text = text.replace(name, escape_name(name))
+    builtins.print(escaped(text), file=file, flush=flush)
+
+
+@cache
+def _names_of_several_lines(*arguments: str) -> list[str]:
+    """The names with a line break or a tab in the paths that the command line contains."""
+    names = {name for argument in arguments for name in Path(argument).parts}
+    return sorted(name for name in names if name.strip() and escaped(name) != escape_name(name))

@@ -233,8 +233,8 @@ class Adam(Descent):
         if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_RARE_FRACTION:
             return ""
         return (
-            f"beta2 = {self.beta2:g} with beta1 = {self.beta1:g} has no limit N -> infinity, for steps have no mean square "
-            f"where a force is close to 0: beta2 must be at least {MIN_RARE_FRACTION**2:g}, or epsilon at least "
+            f"beta2 = {self.beta2:g} with beta1 = {self.beta1:g} has no limit N -> infinity, for steps have no mean "
+            f"square where a force is close to 0: beta2 must be at least {MIN_RARE_FRACTION**2:g}, or epsilon at least "
             f"{MIN_RARE_FRACTION:g}, or beta1 0"
         )
 

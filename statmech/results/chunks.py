@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from statmech.errors import ScenarioError
+from statmech.scenarios.axes import CHUNK_COMBINATIONS, MAX_COMBINATIONS
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import cores, estimate
 
 SEEDS = 64  # seeds of a chunk at most, a multiple of what any kind of scenario simulates together
 SECONDS, BYTES = 2.0, 2**26  # of a chunk, about
-CELLS = 4096  # parameter combinations of a chunk, at most: so many take a second, however small they are
+MAX_CHUNKS = MAX_COMBINATIONS // CHUNK_COMBINATIONS  # of a store
 
 
 class Chunk(NamedTuple):
@@ -48,17 +50,30 @@ class Chunk(NamedTuple):
 
 
 def chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
-    """The lengths of a chunk along each axis of a sweep, and along the seeds; a function of the scenario alone."""
+    """The lengths of a chunk along each axis of a sweep, and along the seeds; a function of the scenario alone.
+
+    Raises `ScenarioError` for more chunks than a store may have.
+    """
     cost = estimate(scenario)
     fitting = int(BYTES / (cost.bytes_ / cost.runs)) // scenario.together * scenario.together
     seeds = min(SEEDS, scenario.seeds, max(fitting, scenario.together))
     seconds, bytes_ = cores(scenario) * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
-    cells = max(1, min(int(SECONDS / max(seconds, 1e-9)), int(BYTES / bytes_), CELLS))
+    cells = max(1, min(int(SECONDS / max(seconds, 1e-9)), int(BYTES / bytes_), CHUNK_COMBINATIONS))
     lengths = [seeds]
     for length in reversed(scenario.shape.values()):  # the last axis first, as a grid is walked
         lengths.append(min(length, cells))
         cells = max(1, cells // length)
-    return tuple(reversed(lengths))
+    if (
+        count := count_chunks((*scenario.shape.values(), scenario.seeds), found := tuple(reversed(lengths)))
+    ) > MAX_CHUNKS:
+        runs = f"{cost.runs:,} runs are stored in {count:,} chunks, and a store has at most {MAX_CHUNKS:,}"
+        raise ScenarioError([(("seeds",), f"{runs}: reduce seeds, or the values of the axes")])
+    return found
+
+
+def count_chunks(shape: Sequence[int], lengths: Sequence[int]) -> int:
+    """Return the number of chunks of a grid."""
+    return math.prod(-(-n // length) for n, length in zip(shape, lengths, strict=True))
 
 
 def chunks(shape: tuple[int, ...], lengths: tuple[int, ...]) -> Iterator[Chunk]:

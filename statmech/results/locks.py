@@ -41,7 +41,7 @@ class Lock:
 
     def take(self, mode: int) -> bool:
         """Try to take the lock, `SHARED` or `EXCLUSIVE`; False if another process holds it."""
-        while self._locked(mode):
+        while self._lock(mode):
             if _is_at(self._file, self.place):
                 return True
             self._file.close()
@@ -58,9 +58,16 @@ class Lock:
     def release(self, remove: bool = True) -> None:
         """Release the lock, and `remove` the file if no other process holds it."""
         with contextlib.suppress(OSError):
-            if remove and self._locked(EXCLUSIVE) and _is_at(self._file, self.place):
+            if remove and self._lock(EXCLUSIVE) and _is_at(self._file, self.place):
                 self.place.unlink()
         self._file.close()
+
+    def _lock(self, mode: int) -> bool:
+        try:
+            return system.lock(self._file, mode)
+        except OSError as failure:  # some network disks have no locks
+            problem = f"cannot be locked: {failure.strerror}. Choose a folder on a local disk with --out DIR"
+            raise StoreError(f"{self.place}: {problem}") from None
 
     def sign(self) -> None:
         """Write the owner into the file; on a full disk it remains empty."""

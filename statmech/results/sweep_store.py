@@ -8,7 +8,6 @@ no other process can replace meanwhile (`statmech.results.locks`).
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from statmech.errors import DamagedError, StoreError, unreadable, unwritable
 from statmech.results import checksums
-from statmech.results.chunks import Chunk, chunks
+from statmech.results.chunks import MAX_CHUNKS, Chunk, chunks, count_chunks
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
 from statmech.results.locks import writing
 from statmech.results.store import (
@@ -30,10 +29,10 @@ from statmech.results.store import (
     quiet,
 )
 from statmech.results.stored_config import config_of
+from statmech.runtime import files
 
 MISSING, FAILED = 0, 2
 UNKNOWN = 255  # version of a run that another version than those of the store has recomputed
-MOST_CHUNKS = 10**7  # of a sweep, each of a second or more
 
 
 class SweepStore:
@@ -67,7 +66,7 @@ class SweepStore:
         if wrong := [name for name, array in of_runs.items() if not _has_form(name, array, self.state)]:
             raise ValueError(f"{wrong[0]} does not have the form of a variable of runs")
         check_attributes(self.group.attrs)
-        self._root = (path / checksums.ROOT).read_bytes()
+        self._root = files.read(path / checksums.ROOT, checksums.LARGEST_ROOT)
         self._salt = salt_of(config_of(self.group.attrs), {**self.data, **(self.code or {})})
 
     @property
@@ -194,7 +193,7 @@ class SweepStore:
     def _check_identity(self) -> None:
         """Raise `StoreError` if the store is not the one that was opened."""
         try:
-            same = (self.path / checksums.ROOT).read_bytes() == self._root
+            same = files.read(self.path / checksums.ROOT, checksums.LARGEST_ROOT) == self._root
         except OSError:
             same = False
         if not same:
@@ -235,7 +234,7 @@ def _has_form(name: str, array: Any, state: Any) -> bool:
     known = np.dtype({STATE: "int8", FINGERPRINT: "uint64", MADE_BY: "uint8"}.get(name, array.dtype))
     numbers = array.dtype.kind in "biuf" and array.dtype == known and of_states[-1:] == ("seed",)
     like = ((dims, of_states), (array.shape, state.shape), (array.chunks, state.chunks))
-    few = math.prod(map(math.ceil, np.divide(state.shape, state.chunks))) <= MOST_CHUNKS
+    few = count_chunks(state.shape, state.chunks) <= MAX_CHUNKS
     return numbers and few and all(one[: len(other)] == other for one, other in like)
 
 

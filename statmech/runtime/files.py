@@ -60,7 +60,7 @@ def read(path: Path, most: int) -> bytes:
     with opened(path, most) as descriptor, open(descriptor, "rb", closefd=False) as file:
         content = file.read(most + 1)
     if len(content) > most:  # it has grown since it was opened, or its stated size is 0, as in /proc
-        raise _too_large(path, most)
+        raise too_large(path, most)
     return content
 
 
@@ -74,7 +74,7 @@ def opened(path: Path, most: int) -> Iterator[int]:
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
             raise OSError(errno.EINVAL, f"is {kind}, not an ordinary file", str(path))
         if status.st_size > most:
-            raise _too_large(path, most)
+            raise too_large(path, most)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -104,12 +104,13 @@ def version(path: str | Path) -> tuple[int, ...]:
     """The identity and state of a file: device, inode, size and time of change; empty if it does not exist."""
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # a name with a null character is a ValueError
         return ()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _too_large(path: Path, most: int) -> OSError:
+def too_large(path: Path, most: int) -> OSError:
+    """Return the error for a file of more than `most` bytes."""
     return OSError(errno.EFBIG, f"is larger than {most:,} bytes", str(path))
 
 

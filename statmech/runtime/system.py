@@ -104,6 +104,8 @@ def opened(path: str | os.PathLike[str], flags: int, follow: bool = True) -> int
 
     Raises `OSError` for a symbolic link, unless it may `follow` it.
     """
+    if "\0" in os.fspath(path):
+        raise OSError(errno.EINVAL, "a name cannot contain a null character", str(path))
     if not follow and not NOFOLLOW and os.path.islink(path):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     return os.open(path, flags | ALWAYS | (0 if follow else NOFOLLOW), 0o666)

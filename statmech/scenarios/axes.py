@@ -31,6 +31,9 @@ SPACES: dict[str, Callable[..., np.ndarray]] = {
 
 
 MAX_AXIS = 1_000_000
+CHUNK_COMBINATIONS = 4096  # of a chunk of a store, at most: so many take a second, however small they are
+MAX_COMBINATIONS = 10_000_000 * CHUNK_COMBINATIONS  # 10^7 chunks, what a store holds
+MAX_CHECKED = 10_000_000  # combinations of values that keys can have only together
 FALLING = "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # how it is written
 OVER_TIME = {"at", "is", OPTIMAL}  # keys of a section that is a function of time
 

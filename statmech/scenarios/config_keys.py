@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 
 from statmech.errors import Problem, ScenarioError, not_known
 from statmech.parameters import Key, described, known_parameters, parameter_problem, parameters_of
-from statmech.scenarios.axes import MAX_AXIS, ReadAs, is_axis, points
+from statmech.scenarios.axes import MAX_AXIS, MAX_COMBINATIONS, ReadAs, is_axis, points
 from statmech.scenarios.composition import Composition
 from statmech.scenarios.defaults import Defaults
 from statmech.scenarios.grid import unzip
@@ -115,6 +115,7 @@ class ConfigKeys(Defaults, BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        self.check_number(self.dimensions.values(), MAX_COMBINATIONS, "a store can hold")
         found = [*self._axis_problems(), *self._parameter_problems(), *self._problems()] or [*self._name_problems()]
         if found:
             raise ScenarioError(found)

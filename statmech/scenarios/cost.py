@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from statmech.errors import ScenarioError
+from statmech.runtime.system import memory
 from statmech.scenarios.base import AbstractScenario
 
 CORES = 2  # of a machine like the one of benchmarks/README.md
 # seconds of CPU time on an Intel Xeon, 22 November 2026: five runs of `statmech run ensemble rule=perceptron K=3 t=5
 # seeds=8` less its two programs (2.6 to 2.7 in all), and first calls of the Gram engine (`everyday_programs.py`)
 START, COMPILE, LOAD = 2.5, 1.9, 0.08
+CELL_BYTES = 800  # of a parameter combination in memory, with what it is divided into
 LOOKED_AT = 1000  # cells whose cost is estimated one by one
 
 
@@ -43,24 +47,44 @@ def estimate(scenario: AbstractScenario) -> Cost:
     return Cost(cells, runs, 8 * values * runs, seconds, len(some.programs()))
 
 
+def check_cells(scenario: AbstractScenario) -> None:
+    """Raise `ScenarioError` for more parameter combinations than this machine can hold."""
+    number, held = math.prod(scenario.shape.values()), memory()
+    if CELL_BYTES * number > held:
+        sizes = f"take {CELL_BYTES * number / 2**30:,.0f} GiB, and this machine has {held / 2**30:,.0f} GiB"
+        raise ScenarioError([((), f"{number:,} parameter combinations {sizes}: reduce the values of the axes")])
+
+
 def cores(scenario: AbstractScenario) -> int:
     """The cores that a scenario is simulated on, of a machine of `CORES`."""
     return min(CORES, scenario.workers or CORES)
 
 
 def thinned(scenario: AbstractScenario) -> Any:
-    """A scenario of at most about `LOOKED_AT` cells: every n-th value of its longest axes, if there are more.
+    """A scenario of about `LOOKED_AT` cells at most: every n-th value of its longest axes, if there are more.
+
+    The smallest and largest numbers of each axis are among the values, because costs grow or fall with each number.
 
     >>> from statmech import Scenario
     >>> some = thinned(Scenario(rule="hebb", t=1, eta={"linspace": [0.1, 1, 1000]}, flip={"linspace": [0, 0.5, 1000]}))
     >>> some.shape
-    {'eta': 31, 'flip': 32}
+    {'eta': 32, 'flip': 33}
     """
     axes, shape = scenario.dimensions, scenario.shape
     stride = {name: 1 for name in shape}
     while math.prod(-(-n // stride[name]) for name, n in shape.items()) > LOOKED_AT:
         longest = max(shape, key=lambda name: shape[name] / stride[name])
         stride[longest] += 1
-    kept = {name: value[:: stride[axis]] for axis, along in axes.items() for name, value in along.items()}
+    kept: dict[str, Any] = {}
+    for axis, along in axes.items():
+        indices = sorted({*range(0, shape[axis], stride[axis]), *_extremes(along)})
+        kept |= {name: tuple(values[i] for i in indices) for name, values in along.items()}
     parameters = {name: kept.pop(name, value) for name, value in scenario.parameters.items()}
     return scenario.model_copy(update={**kept, "parameters": parameters})
+
+
+def _extremes(along: dict[str, tuple[Any, ...]]) -> Iterator[int]:
+    """The positions of the smallest and the largest number of each key of an axis."""
+    for values in along.values():
+        if all(isinstance(value, int | float) for value in values):
+            yield from (values.index(min(values)), values.index(max(values)))

@@ -268,12 +268,16 @@ class Descent(OfLosses, AbstractScenario):
         """A learning rate at which the square loss, whose curvature is constant, surely diverges."""
         if self.schedule is not None:
             return
-        names = ("descent", "loss", "penalty", "l1_ratio", *self.parameters, "lam", "alpha", "eta", "batch")
-        for values in self.combinations(*names) if "square" in points(self.loss) else ():
+        names = ("descent", "loss", "penalty", "l1_ratio", *self.parameters, "lam", "alpha", "batch")
+        bounds: dict[tuple[Any, ...], float] = {}
+        for values in self.combinations(*names, "eta") if "square" in points(self.loss) else ():
             if DESCENDED[values["loss"]] is not Square or values["batch"] < 1:
                 continue
-            bound = stable_eta(self.kind_at(values), values["alpha"], penalty_at(values).parts(values["lam"])[1], 1.0)
-            if values["eta"] > bound:
+            setting = tuple(values.get(name) for name in names)
+            if setting not in bounds:
+                l2 = penalty_at(values).parts(values["lam"])[1]
+                bounds[setting] = stable_eta(self.kind_at(values), values["alpha"], l2, 1.0)
+            if values["eta"] > (bound := bounds[setting]):
                 where = f"the {values['loss']} loss at alpha = {values['alpha']:g} needs eta below {bound:.3g}"
                 yield ("eta",), f"eta = {values['eta']:g} diverges: {where}"
                 return

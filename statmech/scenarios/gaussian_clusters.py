@@ -132,11 +132,13 @@ class Clusters(AbstractScenario):
     def _penalty_problems(self) -> Iterator[Problem]:
         """Penalties that leave no minimum, or of whose limit there are no equations."""
         for values in self.combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
-            setting = self.setting(values)
-            if values["lam"] == 0 and self.intercept:
+            if values["lam"] != 0:
+                continue
+            if self.intercept:
                 yield ("lam",), "a vanishing penalty has its limit without an intercept only: lam must be above 0"
                 return
-            if values["lam"] == 0 and smallest(setting.loss) is None:
+            setting = self.setting(values)
+            if smallest(setting.loss) is None:
                 begin = interpolates_below(setting.loss, setting.clusters, False)
                 if values["alpha"] < begin:
                     why = "examples can be separated, and the student's length diverges"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from statmech.controls import at_start
 from statmech.errors import ScenarioError, not_known
 from statmech.parameters import parameters_of
-from statmech.scenarios.axes import expand, is_axis, points
+from statmech.scenarios.axes import MAX_CHECKED, expand, is_axis, points
 from statmech.scenarios.cells import Cell, GridPoint
 from statmech.scenarios.kind import Kind
 
@@ -31,12 +32,19 @@ class Grid(Kind):
         values = self.axis_values()
         first, second = points(values[one]), points(values[other])
         together = any(one in group and other in group for group in self.zipped)
+        self.check_number([{one: first}] if together else [{one: first}, {other: second}])
         return list(zip(first, second, strict=True) if together else itertools.product(first, second))
 
     def combinations(self, *names: str) -> Iterator[dict[str, Any]]:
         """The values that these keys take together, with those of all single keys, however large the grid is."""
         concerned = [along for along in self.dimensions.values() if {*along} & {*names}]
+        self.check_number(concerned)
         return (values for values, _ in self._points(concerned))
+
+    def representatives(self, *names: str) -> Iterator[Any]:
+        """A cell of each combination of these keys, with the first values of the other axes."""
+        first = {name: points(value)[0] for name, value in self.axis_values().items()}
+        return (self.cell(first | values, ()) for values in self.combinations(*names))
 
     @property
     def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
@@ -52,6 +60,17 @@ class Grid(Kind):
     def shape(self) -> dict[str, int]:
         """Length of each dimension of the sweep."""
         return {name: len(next(iter(along.values()))) for name, along in self.dimensions.items()}
+
+    def check_number(
+        self, axes: Iterable[dict[str, tuple[Any, ...]]], most: int = MAX_CHECKED, limit: str = "can be checked"
+    ) -> None:
+        """Raise `ScenarioError` for axes that span more points than these, before any is visited."""
+        sizes = {next(iter(along)): len(next(iter(along.values()))) for along in axes}
+        if (number := math.prod(sizes.values())) > most:
+            product = " x ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1)
+            longest = max(sizes, key=sizes.__getitem__)
+            problem = f"{product} = {number:,} combinations are more than the {most:,} that {limit}"
+            raise ScenarioError([((longest,), f"{problem}: reduce the number of values on these axes")])
 
     def cells(self) -> Iterator[Any]:
         """Every point of the grid, the last dimension fastest.

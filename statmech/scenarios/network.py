@@ -273,7 +273,7 @@ class Network(AbstractScenario):
         return wishes_of(self)
 
     def _size_problems(self) -> Iterator[Problem]:
-        for values, _ in self.grid():
+        for values in self.combinations("K", "M", "N", "decay"):
             K, M, N = (values[name] for name in ("K", "M", "N"))
             if N < K + M:
                 units = f"M = {M} teacher units and K = {K} student units"
@@ -287,12 +287,13 @@ class Network(AbstractScenario):
     def _input_problems(self) -> Iterator[Problem]:
         """The first distribution whose fields are not normal, or that online learning does not have."""
         others = ((("inputs",), _not_normal(law)) for law in points(self.inputs) if not isinstance(law, NORMAL))
-        few = (problem for values, _ in self.grid() if (problem := _of_few_powers(**values)))
+        named = self.combinations("inputs", "N", "K", "M", "network")
+        few = (problem for values in named if (problem := _of_few_powers(**values)))
         if problem := next(chain(law_problems(self), unsuited_problems(self), others, few), None):
             yield problem
 
     def _matrix_problems(self) -> Iterator[Problem]:
-        for K, M in dict.fromkeys((values["K"], values["M"]) for values, _ in self.grid()):
+        for K, M in self.pairs("K", "M"):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
                 return
@@ -335,8 +336,12 @@ class Network(AbstractScenario):
     @property
     def unsolved(self) -> str:
         """The reason of the first parameter combination, if none has equations."""
-        reasons = [cell.unsolved for cell in self.cells()]
-        return reasons[0] if all(reasons) else ""
+        reason = ""
+        for cell in self.cells():
+            if not (why := cell.unsolved):
+                return ""
+            reason = reason or why
+        return reason
 
     @property
     def theory_ignores(self) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class NetworkTasks(TaskKeys, Network):
 
     def _size_problems(self) -> Iterator[Problem]:
         yield from (found := list(super()._size_problems()))
-        for values, _ in self.grid() if not found else ():
+        for values in self.combinations("K", "M", "N") if not found else ():
             K, N, least = values["K"], values["N"], values["K"] + self.tasks * values["M"]
             if least > N:
                 needed = f"{self.tasks} tasks of M = {values['M']} teacher units and K = {K} student units"
@@ -115,7 +115,7 @@ class NetworkTasks(TaskKeys, Network):
             yield ("inputs",), "networks of several tasks learn from gaussian inputs of equal variance only"
         if self.teacher.output == "sign":
             yield ("teacher",), "networks of several tasks learn outputs, not labels: leave out `output: sign`"
-        for cell in self._combined("network"):
+        for cell in self.representatives("network"):
             if not cell.activation.has_closed_forms:
                 why = f"several tasks need the closed forms of an activation's averages, and {cell.name} has none"
                 yield ("network",), why
@@ -129,16 +129,11 @@ class NetworkTasks(TaskKeys, Network):
                 return
         if min(points(self.overlap)) < self.lowest_overlap:
             return
-        for cell in self._combined("K", "M", "overlap", "start"):
+        for cell in self.representatives("K", "M", "overlap", "start"):
             for sentence in cell.start.problems(cell.K, cell.T, cell.heads, self.dtype):
                 at = f", at the overlap {cell.overlap:g} of the tasks" if "semidefinite" in sentence else ""
                 yield ("start",), sentence + at
                 return
-
-    def _combined(self, *names: str) -> Iterator[NetworkTaskCell]:
-        """A cell of each combination of these keys, with the first values of the other axes."""
-        first, _ = next(self.grid())
-        return (self.cell(first | values, ()) for values in self.combinations(*names))
 
     @property
     def variables(self) -> dict[str, Variable]:

@@ -48,6 +48,7 @@ FEW = 4  # students whose vote is exact
 NODES = 10  # per panel and per half of it
 AGREE = 1e-13  # of the path
 HALVINGS = 45
+BLOCK_ENSEMBLES = 2**13  # integrated together: each takes 4 KB
 SHARP = 0.1  # of the path: narrower steps lie between two nodes, and are cut at
 ROUNDING = 1e-14  # of a cosine
 TOUCH = 1e-20  # of the largest angle: students closer than that are treated as this far from each other
@@ -100,12 +101,16 @@ def vote_of_few(along: np.ndarray, across: np.ndarray) -> np.ndarray:
 
 
 def _of_three(along: np.ndarray, across: np.ndarray) -> np.ndarray:
-    shape = along.shape[:-1]
-    theta, c = _sorted_angles(along.reshape(-1, 3), across.reshape(-1, 3, 3))
-    path = _path(theta, c)
-    theta_23 = angle_between(theta[:, 1], theta[:, 2], c[:, 1, 2])
-    bend = path.end * np.arctan2(path.y23, path.area) + _integral(path)
-    return ((theta.sum(axis=-1) - theta_23) / (2 * np.pi) - bend / np.pi**2).reshape(shape)
+    errors = np.empty(along.shape[:-1])
+    ensembles, each, products = errors.reshape(-1), along.reshape(-1, 3), across.reshape(-1, 3, 3)
+    for first in range(0, len(ensembles), BLOCK_ENSEMBLES):
+        block = slice(first, first + BLOCK_ENSEMBLES)
+        theta, c = _sorted_angles(each[block], products[block])
+        path = _path(theta, c)
+        theta_23 = angle_between(theta[:, 1], theta[:, 2], c[:, 1, 2])
+        bend = path.end * np.arctan2(path.y23, path.area) + _integral(path)
+        ensembles[block] = (theta.sum(axis=-1) - theta_23) / (2 * np.pi) - bend / np.pi**2
+    return errors
 
 
 def _sorted_angles(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

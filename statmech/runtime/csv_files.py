@@ -1,0 +1,64 @@
+"""Rows of CSV files of bounded size, which gzip may have packed."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from statmech.runtime.files import opened, too_large
+
+MAX_COLUMNS, MAX_LETTERS = 10_000, 256  # an array of words takes the memory of the longest for each
+
+
+def read_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
+    """Yield the rows of a CSV file, without its empty lines.
+
+    Parameters
+    ----------
+    path
+        The file, unpacked first if its name ends with .gz.
+    max_bytes
+        Its largest size, packed and unpacked.
+
+    Raises
+    ------
+    OSError
+        For a pipe, a device, a file that is too large, damaged or no text, and for too many columns or letters.
+    """
+    lines: Any = None
+    try:
+        with opened(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            content = io.BytesIO(_unpack(path, max_bytes, file)) if path.suffix == ".gz" else file
+            lines = csv.reader(io.TextIOWrapper(content, "utf-8-sig", newline=""))
+            for row in filter(None, lines):
+                if len(row) > MAX_COLUMNS:
+                    raise _invalid(path, f"line {lines.line_num} has {len(row):,} columns, more than {MAX_COLUMNS:,}")
+                if max(map(len, row)) > MAX_LETTERS:
+                    raise csv.Error
+                yield row
+    except UnicodeDecodeError:
+        raise _invalid(path, "is not text in UTF-8") from None
+    except csv.Error:  # also raised by a field of more than 131,072 letters
+        problem = f"line {lines.line_num} has an entry of more than {MAX_LETTERS:,} letters"
+        raise _invalid(path, problem) from None
+
+
+def _unpack(path: Path, max_bytes: int, file: io.BufferedReader) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=file) as packed:
+            content = packed.read(max_bytes + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise _invalid(path, "is cut or damaged: gzip cannot unpack it") from None
+    if len(content) > max_bytes:
+        raise too_large(path, max_bytes)
+    return content
+
+
+def _invalid(path: Path, problem: str) -> OSError:
+    return OSError(errno.EINVAL, problem, str(path))
