@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from simulate.estimators.example_weights import Visits, draw_visits
 from simulate.estimators.linear import LinearClassifier, LinearStudent, check_size, labelled
 from simulate.estimators.margin_updates import UPDATES
-from simulate.estimators.one_against_rest import check_whole, summed
+from simulate.estimators.one_against_rest import check_whole, format_given, summed
 from simulate.kernels.partial_sums import Attentive, Walks, lessons, sums_at, walks
 from statmech.boundaries import BOUNDARIES, LEAST, looks
 from statmech.errors import not_known
@@ -48,7 +49,8 @@ class AttentivePerceptron(LinearClassifier):
     reaches the level :math:`\tau` of the boundary (`statmech.boundaries`) is assumed to have a margin above
     :math:`\theta`. All others are evaluated fully and learnt if :math:`S_n\le\theta`: by default as by `Perceptron`.
     Prediction, without a label, stops where the absolute value of the sum reaches the level of a walk without drift;
-    `evaluate` returns the features it needs. `partial_fit` makes one pass in the order given.
+    `evaluate` returns the features it needs. `partial_fit` makes one pass in the order given. `sample_weight` and
+    `class_weight` count as in `Perceptron`.
 
     A *decision error* is an example that stops although :math:`S_n\le\theta`. Reflected at :math:`\tau`, a walk that
     reaches it and ends at :math:`\theta` is one that ends at :math:`2\tau-\theta`, so that the level depends on
@@ -84,6 +86,7 @@ class AttentivePerceptron(LinearClassifier):
         How an example is learnt: added once, or PA-I (Crammer et al. 2006; `simulate.estimators.margin_updates`).
     aggressiveness : float
         C of PA-I, which an example is added at most.
+    class_weight : dict or "balanced", optional
 
     Attributes
     ----------
@@ -124,6 +127,7 @@ class AttentivePerceptron(LinearClassifier):
         theta: float | None = None,
         update: str = "perceptron",
         aggressiveness: float = 1.0,
+        class_weight: Any = None,
     ):
         self.error_rate = error_rate
         self.boundary = boundary
@@ -137,23 +141,27 @@ class AttentivePerceptron(LinearClassifier):
         self.theta = theta
         self.update = update
         self.aggressiveness = aggressiveness
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from examples X (m, features) with labels y (m,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from examples X (m, features) with labels y (m,), and weights (m,)."""
         self._courses: list[AttentivePass] = []
-        super().fit(X, y)
+        super().fit(X, y, sample_weight)
         self._describe()
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass over more examples, in the order given; the first call names all `classes`."""
-        X, y, first = self._more(X, y, classes)
+        X, y, weights, first = self._more(X, y, classes, sample_weight)
         signs = self._signs(y)
         if first:
             self._courses = [self._begin(X.shape[1]) for _ in signs]
         students = []
         for course, one in zip(self._courses, signs, strict=True):
-            self._pass(course, labelled(X, one, self.fit_intercept), np.arange(len(y)))
+            course.order = self._order(course.student.w, course.random)
+            every = np.arange(len(y))
+            rows = every if weights is None else draw_visits(every, weights, course.random)
+            self._pass(course, labelled(X, one, self.fit_intercept), rows)
             students.append(self._student(course))
         self._take(students)
         self._describe()
@@ -206,10 +214,13 @@ class AttentivePerceptron(LinearClassifier):
         """The sums where evaluation ended: (m,) for two classes, positive for the second, else (m, classes)."""
         return self._decision([one.sums for one in self.evaluate(X)])
 
-    def _learn(self, z: Any) -> LinearStudent:
+    def _learn(self, z: Any, visits: Visits) -> LinearStudent:
         course = self._begin(z.shape[1] - 1)
-        while len(course.made) < self.max_iter and (not course.made or course.made[-1]):
-            self._pass(course, z, None)
+        while len(course.made) < self.max_iter and not visits.are_complete:
+            course.order = self._order(course.student.w, course.random)
+            rows = visits.draw(course.random.permutation(len(z)), course.random)
+            self._pass(course, z, rows)
+            visits.note(rows, course.made[-1])
         self._courses.append(course)
         return self._student(course)
 
@@ -221,16 +232,14 @@ class AttentivePerceptron(LinearClassifier):
             Attentive(np.zeros(known.size), self.boundary, self.error_rate, theta=theta), n, known, random
         )
 
-    def _pass(self, course: AttentivePass, z: np.ndarray, rows: np.ndarray | None) -> None:
-        """One pass over these rows, or all in random order, of examples times labels, the constant's last."""
+    def _pass(self, course: AttentivePass, z: np.ndarray, rows: np.ndarray) -> None:
+        """One pass over these rows of examples times labels, the constant's last."""
         one, known = course.student, course.known
-        course.order = self._order(one.w, course.random)
-        rows = course.random.permutation(len(z)) if rows is None else rows
         one.w = one.w[course.order]
         wrong, features = self._walk(one, z[np.ix_(rows, known[course.order])], z[rows, -1], course.random)
         one.w = one.w[np.argsort(course.order)]
         course.made.append(wrong)
-        course.seen.append(features / len(z))
+        course.seen.append(features / max(1, len(rows)))
 
     def _student(self, course: AttentivePass) -> LinearStudent:
         weights = np.zeros(course.features + 1)
@@ -274,7 +283,7 @@ class AttentivePerceptron(LinearClassifier):
 
     def _check_parameters(self) -> None:
         if not LEAST <= self.error_rate < 0.5:
-            raise ValueError(f"error_rate must lie between {LEAST:g} and 0.5, not {self.error_rate!r}")
+            raise ValueError(f"error_rate must lie between {LEAST:g} and 0.5, not {format_given(self.error_rate)}")
         if self.boundary not in BOUNDARIES:
             raise ValueError(f"boundary: {not_known(self.boundary, 'a boundary', BOUNDARIES)}")
         if self.order not in ORDERS:
@@ -282,7 +291,7 @@ class AttentivePerceptron(LinearClassifier):
         if self.order == "weight" and self.budget is not None:
             raise ValueError("with a budget the features are chosen before learning: order must be fixed or random")
         if not 0 < self.probes <= 1:
-            raise ValueError(f"probes must lie between 0 and 1, not {self.probes!r}")
+            raise ValueError(f"probes must lie between 0 and 1, not {format_given(self.probes)}")
         check_whole(chunk=self.chunk, max_iter=self.max_iter)
         if self.budget is not None:
             check_whole(budget=self.budget)
@@ -293,6 +302,8 @@ class AttentivePerceptron(LinearClassifier):
             raise ValueError(f"update: {not_known(self.update, 'an update', UPDATES)}")
         passive = self.update == "passive_aggressive"
         if self.theta is not None and (not 0 <= self.theta < np.inf or (passive and self.theta == 0)):
-            raise ValueError(f"theta must be {'greater than' if passive else 'at least'} 0, not {self.theta!r}")
+            raise ValueError(
+                f"theta must be {'greater than' if passive else 'at least'} 0, not {format_given(self.theta)}"
+            )
         if not self.aggressiveness > 0:
-            raise ValueError(f"aggressiveness must be greater than 0, not {self.aggressiveness!r}")
+            raise ValueError(f"aggressiveness must be greater than 0, not {format_given(self.aggressiveness)}")

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from simulate.estimators.example_weights import Visits, find_weights, leave_out
 from simulate.estimators.one_against_rest import OneAgainstRest
 
 LARGEST = 1e50  # margins are sums of products of two features, and their variance is of order 1e200
@@ -26,20 +27,25 @@ class LinearClassifier(OneAgainstRest, ABC):
 
     sparse_rows = False
     fit_intercept: bool
+    class_weight: Any = None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from examples X (m, features) with labels y (m,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from examples X (m, features) with labels y (m,), and weights (m,)."""
         self._check_parameters()
         X, y = self._validated(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False)
         check_size(X)
         check_columns(X)
+        X, y, weights = leave_out(X, y, find_weights(X, y, sample_weight, self.class_weight))
         self._name_classes(y)
-        self._take([self._learn(labelled(X, signs, self.fit_intercept)) for signs in self._signs(y)])
+        rows = (labelled(X, signs, self.fit_intercept) for signs in self._signs(y))
+        self._take([self._learn(z, Visits(len(y), weights)) for z in rows])
         return self
 
-    def _more(self, X: Any, y: Any, classes: Any) -> tuple[Any, np.ndarray, bool]:
-        """The examples of a `partial_fit`, and True for the first call, which must name all classes."""
+    def _more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any, bool]:
+        """The examples of a `partial_fit`, their weights, and True for the first call, which must name all classes."""
         self._check_parameters()
+        if str(self.class_weight) == "balanced":
+            raise ValueError('class_weight="balanced" needs all examples: call fit, or set a dictionary of weights')
         first = not hasattr(self, "classes_")
         X, y = self._validated(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=first)
         check_size(X)
@@ -47,11 +53,11 @@ class LinearClassifier(OneAgainstRest, ABC):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = np.unique(classes) if first else self.classes_
         if len(known) < 2:
-            raise ValueError(f"needs at least two classes, not {known}")
+            raise ValueError(f"{type(self).__name__} needs at least two classes, not {known.tolist()}")
         if unknown := sorted(set(np.unique(y).tolist()) - set(known.tolist())):
             raise ValueError(f"y has classes {unknown} that are not among {known.tolist()}")
         self.classes_ = known
-        return X, y, first
+        return X, y, find_weights(X, y, sample_weight, self.class_weight), first
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The activations w.x + b: (m,) for two classes, positive for the second, else (m, classes)."""
@@ -66,7 +72,7 @@ class LinearClassifier(OneAgainstRest, ABC):
         return tags
 
     @abstractmethod
-    def _learn(self, z: Any) -> LinearStudent:
+    def _learn(self, z: Any, visits: Visits) -> LinearStudent:
         """The student that learns rows z (m, features + 1), examples times labels, with the constant as last column."""
 
     def _check_parameters(self) -> None:

@@ -31,9 +31,8 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs examples of at least two classes, not of 1 class: {self.classes_[0]!r}"
-            )
+            [only] = self.classes_.tolist()
+            raise ValueError(f"{type(self).__name__} needs examples of at least two classes, not of 1 class: {only!r}")
 
     def _signs(self, y: np.ndarray) -> list[np.ndarray]:
         """The labels +-1 of each student."""
@@ -50,7 +49,16 @@ def check_whole(least: int = 1, **values: Any) -> None:
     """Raise `ValueError` for parameters that are not whole numbers of at least `least`."""
     for name, value in values.items():
         if not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+            raise ValueError(f"{name} must be a whole number of at least {least}, not {format_given(value)}")
+
+
+def format_given(value: Any) -> str:
+    """Return the repr of a given value as a Python object: not np.float64(1.0), but 1.0.
+
+    >>> format_given(np.float64(1.0)), format_given("one")
+    ('1.0', "'one'")
+    """
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def summed(passes: list[list[Any]]) -> list[Any]:

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from simulate.estimators.example_weights import Visits, draw_visits
 from simulate.estimators.linear import LinearClassifier, LinearStudent, check_size, labelled
-from simulate.estimators.one_against_rest import check_whole, summed
+from simulate.estimators.one_against_rest import check_whole, format_given, summed
 from simulate.kernels.mistakes import mistakes
 
 ORDERS = ("constant", "once", "every")
@@ -19,8 +20,8 @@ OUTPUTS = ("last", "averaged", "voted")
 class Progress:
     """The state of a student: its weights, the number of visits, and the sums for averaged and voted outputs."""
 
-    def __init__(self, features: int, voted: bool):
-        self.w = np.zeros(features)
+    def __init__(self, features: int, voted: bool, random: np.random.RandomState):
+        self.w, self.random = np.zeros(features), random
         self.visits, self.since = 0, 0
         self.weighted = np.zeros(features)  # sum of updates times the visits before them
         self.voters: list[tuple[np.ndarray, int]] | None = [] if voted else None
@@ -58,7 +59,9 @@ class Perceptron(LinearClassifier):
               \text{if } ya\le 0:\quad \mathbf w \leftarrow \mathbf w + y\mathbf x, \quad b\leftarrow b+y
 
     from w = 0, b = 0. More than two classes: one against the rest. Rows may be sparse; `partial_fit` makes one pass in
-    the order given.
+    the order given. With `sample_weight` or `class_weight` the examples of a pass are drawn in proportion to their
+    weights, and learning stops once all were visited without a mistake; in `partial_fit` the weight is the mean number
+    of visits.
 
     Parameters
     ----------
@@ -70,6 +73,8 @@ class Perceptron(LinearClassifier):
         The last weights, their mean over all visits, or the vote of all weights, each counted once per visit survived.
     fit_intercept : bool
     random_state : int or RandomState
+    class_weight : dict or "balanced", optional
+        Factor of the weights of each class (1 if not named), or such that all classes have the same weight.
 
     Attributes
     ----------
@@ -95,28 +100,33 @@ class Perceptron(LinearClassifier):
         output: str = "last",
         fit_intercept: bool = True,
         random_state: Any = 0,
+        class_weight: Any = None,
     ):
         self.max_iter = max_iter
         self.order = order
         self.output = output
         self.fit_intercept = fit_intercept
         self.random_state = random_state
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from examples X (m, features) with labels y (m,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from examples X (m, features) with labels y (m,), and weights (m,)."""
         self._progress: list[Progress] = []
         self._made: list[list[int]] = []
-        super().fit(X, y)
+        super().fit(X, y, sample_weight)
         self.mistakes_ = summed(self._made)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass over more examples, in the order given; the first call names all `classes`."""
-        X, y, first = self._more(X, y, classes)
+        X, y, weights, first = self._more(X, y, classes, sample_weight)
         if first:
             self.mistakes_ = []
-            self._progress = [Progress(X.shape[1] + 1, self.output == "voted") for _ in self._signs(y)]
+            self._progress = [self._begin(X.shape[1] + 1) for _ in self._signs(y)]
         rows = [labelled(X, signs, self.fit_intercept) for signs in self._signs(y)]
+        if weights is not None:
+            every = np.arange(len(y))
+            rows = [z[draw_visits(every, weights, one.random)] for one, z in zip(self._progress, rows, strict=True)]
         self.mistakes_.append(sum(one.walk(z) for one, z in zip(self._progress, rows, strict=True)))
         self._take([LinearStudent(self._final(one), len(self.mistakes_)) for one in self._progress])
         return self
@@ -134,15 +144,19 @@ class Perceptron(LinearClassifier):
             votes.append(np.sign(X @ w[:, :-1].T + w[:, -1]) @ counts / counts.sum())
         return self._decision(votes)
 
-    def _learn(self, z: Any) -> LinearStudent:
-        one = Progress(z.shape[1], self.output == "voted")
+    def _begin(self, features: int) -> Progress:
+        return Progress(features, self.output == "voted", check_random_state(self.random_state))
+
+    def _learn(self, z: Any, visits: Visits) -> LinearStudent:
+        one = self._begin(z.shape[1])
         made: list[int] = []
-        random = check_random_state(self.random_state)
         order = np.arange(z.shape[0])
-        while len(made) < self.max_iter and (not made or made[-1]):
+        while len(made) < self.max_iter and not visits.are_complete:
             if self.order == "every" or (self.order == "once" and not made):
-                order = random.permutation(z.shape[0])
-            made.append(one.walk(z[order]))
+                order = one.random.permutation(z.shape[0])
+            rows = visits.draw(order, one.random)
+            made.append(one.walk(z[rows]))
+            visits.note(rows, made[-1])
         self._progress.append(one)
         self._made.append(made)
         return LinearStudent(self._final(one), len(made))
@@ -154,4 +168,4 @@ class Perceptron(LinearClassifier):
         check_whole(max_iter=self.max_iter)
         for name, known in (("order", ORDERS), ("output", OUTPUTS)):
             if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
+                raise ValueError(f"{name} must be one of {', '.join(known)}, not {format_given(getattr(self, name))}")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from simulate.estimators.example_weights import Visits
 from simulate.estimators.linear import LinearClassifier, LinearStudent
 from simulate.learners.interface import gap
 from statmech.scenarios.stored_examples import StoredExamples
@@ -20,7 +21,7 @@ from statmech.scenarios.stored_examples import StoredExamples
 MOMENTS = 32  # epochs at which students are recorded, from the first to the last
 
 
-class _Stored(LinearClassifier):
+class StabilityClassifier(LinearClassifier):
     """A learner of embedding strengths, as in the teacher-student simulation.
 
     On examples that are not separable neither MinOver nor AdaTron converges. The result is then the student of fewest
@@ -30,12 +31,21 @@ class _Stored(LinearClassifier):
     max_epochs: int
     strengths_: list[np.ndarray]
 
-    def fit(self, X: Any, y: Any) -> Any:
-        """Learn from examples X (m, features) with labels y (m,)."""
+    def __new__(cls, *values: Any, **options: Any) -> Self:
+        """Refuse weights of classes."""
+        _refuse_weights(cls.__name__, options)
+        return super().__new__(cls)
+
+    def fit(self, X: Any, y: Any, **options: Any) -> Self:  # type: ignore[override]  # scikit-learn reads the names
+        """Learn from examples X (m, features) with labels y (m,). Weights of examples are not supported."""
+        name = type(self).__name__
+        _refuse_weights(name, options)
+        if unknown := options.keys() - {"sample_weight"}:
+            raise TypeError(f"{name}.fit() got an unexpected keyword argument '{min(unknown)}'")
         self.strengths_ = []
         return super().fit(X, y)
 
-    def _learn(self, z: np.ndarray) -> LinearStudent:
+    def _learn(self, z: np.ndarray, visits: Visits) -> LinearStudent:
         recorded = np.unique(np.rint(np.geomspace(1, self.max_epochs, MOMENTS)).astype(int))
         strengths, epochs, converged = self._strengths(z, recorded)
         kept = len(recorded) - 1
@@ -56,7 +66,15 @@ class _Stored(LinearClassifier):
         StoredExamples(learner=type(self).__name__.lower(), alpha=1.0, epochs=(self.max_epochs,), **own)  # its messages
 
 
-class MinOver(_Stored):
+def _refuse_weights(name: str, options: dict[str, Any]) -> None:
+    """Raise `TypeError` if an estimator of this name is given weights."""
+    for option in ("sample_weight", "class_weight"):
+        if options.get(option) is not None:
+            why = "the largest stability depends on the examples, not on their weights. Leave out examples of weight 0"
+            raise TypeError(f"{name} does not support {option}: {why}")
+
+
+class MinOver(StabilityClassifier):
     r"""MinOver: the example of smallest stability is added repeatedly (`simulate.learners.minover`).
 
     .. math:: \mathbf w \leftarrow \mathbf w + y^\mu\mathbf x^\mu, \qquad
@@ -102,7 +120,7 @@ class MinOver(_Stored):
         return run.strengths, -(-run.updates // len(z)), bool(converged)
 
 
-class AdaTron(_Stored):
+class AdaTron(StabilityClassifier):
     r"""Batch AdaTron, the perceptron of maximum stability by coordinate ascent (`simulate.learners.adatron`).
 
     .. math:: x_\mu \leftarrow x_\mu + \max\{-x_\mu,\ \omega(1-e_\mu)/G_{\mu\mu}\}

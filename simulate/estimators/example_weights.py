@@ -1,0 +1,79 @@
+"""Weights of examples: those of `fit`, times those of the classes, and what they mean for a learner's passes.
+
+An example of weight 0 is left out. A learner that visits examples in turn draws the visits of a pass in proportion to
+the weights, by systematic resampling: of n visits an example of relative weight p has np, rounded up or down at random.
+Equal weights are no weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
+
+MAX_VISITS = 10**8  # of one call of `partial_fit`, whose weights are absolute: their indices take 1 GB
+
+
+def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray | None:
+    """Return the weights (m,) of examples X of classes y, None if none are given.
+
+    Raises `ValueError` for weights that are negative or all 0, and for classes that y does not have.
+    """
+    if sample_weight is None and class_weight is None:
+        return None
+    weights: np.ndarray = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+    if class_weight is None:
+        return weights
+    if not isinstance(class_weight, dict) and str(class_weight) != "balanced":
+        raise ValueError(f'class_weight must be a dictionary of classes, "balanced", or None, not {class_weight!r}')
+    classes, index = np.unique(y, return_inverse=True)
+    weights = weights * compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)[index]
+    if not (weights >= 0).all() or not weights.any():
+        raise ValueError("class_weight must not be negative, nor 0 for all examples")
+    return weights
+
+
+def leave_out(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Return X, y and relative weights without the examples of weight 0; None instead of equal weights."""
+    if weights is None:
+        return X, y, None
+    kept = weights > 0
+    X, y, weights = X[kept], y[kept], weights[kept]
+    return X, y, None if weights.min() == weights.max() else weights / weights.max()
+
+
+class Visits:
+    """The examples that a learner visits, pass by pass, and those not visited since its last mistake."""
+
+    def __init__(self, size: int, weights: np.ndarray | None = None):
+        self.left = np.ones(size, bool)
+        self.weights = weights if weights is None else weights / weights.mean()
+
+    def draw(self, order: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+        """Draw the rows of a pass: those of `order`, each as often as it is visited."""
+        return order if self.weights is None else draw_visits(order, self.weights, random)
+
+    def note(self, rows: np.ndarray, mistakes: int) -> None:
+        """Note the rows of a pass, and its number of mistakes."""
+        self.left[rows] = False
+        if mistakes:
+            self.left[:] = True
+
+    @property
+    def are_complete(self) -> bool:
+        """True once every example was visited in passes without a mistake."""
+        return not self.left.any()
+
+
+def draw_visits(order: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+    """Repeat each row of `order` as often as its weight says, rounded up or down at random.
+
+    >>> draw_visits(np.array([2, 0, 1]), np.array([1.0, 2.0, 0.0]), np.random.RandomState(0))
+    array([0, 1, 1])
+    """
+    if weights.sum() > MAX_VISITS:
+        raise ValueError(f"the weights add up to {weights.sum():g} visits, more than {MAX_VISITS:,}: divide them")
+    ends = np.floor(np.cumsum(weights) + random.random_sample())
+    return np.repeat(order, np.diff(ends, prepend=0.0).astype(int)[order])
