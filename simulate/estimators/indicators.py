@@ -1,8 +1,9 @@
 """Nominal attributes as 0-1 indicators, the inputs of sparse perceptrons.
 
-A column of words has one indicator per value; a missing value ("?") has none. A column of numbers has one per interval:
-one interval per value if there are few values, else intervals of approximately equal numbers of examples, closed above,
-"a < x <= b" (those of scikit-learn's KBinsDiscretizer are closed below, "a <= x < b", and the bounds are values).
+A column of words has one indicator per value. A column of numbers has one per interval: one interval per value if there
+are few values, else intervals of approximately equal numbers of examples, closed above, "a < x <= b" (those of
+scikit-learn's KBinsDiscretizer are closed below, "a <= x < b", and the bounds are values). A missing value ("?", NaN,
+None, pandas.NA) has no indicator in a column of either kind, nor has a word that is not one of the column's.
 
 With negations each indicator has a second one, true wherever the first is not, also where the value is missing, of
 which "= v" is not true. In this way a vote can count an indicator that is false: "unless x = v" and "if x != v" are the
@@ -11,6 +12,7 @@ same.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -27,14 +29,26 @@ class Attribute:
     bounds: np.ndarray | None
 
     def indicators(self, column: np.ndarray, missing: str) -> np.ndarray:
-        """Indicators (m, n) of 0 and 1, one column per word or interval. Raises `ValueError` for an unknown word."""
+        """Indicators (m, n) of 0 and 1, one column per word or interval; all 0 for missing values and unknown words.
+
+        Raises `ValueError` for a word in a column of numbers.
+        """
+        known = ~find_missing(column, missing)
         if self.words is None:
             assert self.bounds is not None
-            return np.eye(len(self.bounds) + 1)[np.searchsorted(self.bounds, np.asarray(column, float))]
-        words = [str(value) for value in column]
-        if unknown := sorted({*words} - {*self.words, missing}):
-            raise ValueError(f"Found unknown categories {unknown} in {self.name}. Known: {', '.join(self.words)}")
-        return (np.array(words)[:, None] == np.array(self.words)).astype(float)
+            found = np.zeros((len(column), len(self.bounds) + 1))
+            found[known, np.searchsorted(self.bounds, self._numbers(column[known]))] = 1
+            return found
+        words = np.array([str(value) for value in column], dtype=object)
+        return ((words[:, None] == np.array(self.words, dtype=object)) & known[:, None]).astype(float)
+
+    def _numbers(self, column: np.ndarray) -> np.ndarray:
+        """The values of a column of numbers."""
+        try:
+            return np.asarray(column, float)
+        except ValueError:
+            word = next(value for value in column if not isinstance(value, Real))
+            raise ValueError(f"{self.name} is a column of numbers, and {word!r} is not a number") from None
 
     def names(self) -> list[str]:
         """The condition of each indicator in words.
@@ -66,7 +80,26 @@ class Attribute:
         return names
 
 
-def attribute_of(name: str, column: np.ndarray, bins: int, missing: str, words: Any = None) -> Attribute:
+def find_missing(column: np.ndarray, missing: str) -> np.ndarray:
+    """Return True where a value is missing (m,): the word `missing`, None, NaN or pandas.NA.
+
+    >>> find_missing(np.array([1.0, None, "?", "a", np.nan], dtype=object), "?").tolist()
+    [False, True, True, False, True]
+    """
+    if column.dtype.kind in "biuf":
+        return np.isnan(column)
+    return np.array([value is None or _is_unequal(value, value) or value == missing for value in column], bool)
+
+
+def _is_unequal(one: Any, other: Any) -> bool:
+    """Return True unless `one` equals `other`, as NaN does not equal itself, and pandas.NA equals nothing."""
+    equal = one == other
+    return not (isinstance(equal, bool | np.bool_) and equal)
+
+
+def attribute_of(
+    name: str, column: np.ndarray, bins: int, missing: str, words: Any = None, weights: np.ndarray | None = None
+) -> Attribute:
     """Return the attribute of a column: nominal, or intervals of numbers.
 
     Parameters
@@ -81,18 +114,37 @@ def attribute_of(name: str, column: np.ndarray, bins: int, missing: str, words: 
         The word that marks a missing value.
     words
         Possible values of a nominal attribute; None: those of the column.
+    weights
+        Weights of the values, which the intervals divide equally; None: all equal.
     """
+    known = ~find_missing(column, missing)
+    present = column[known]
     if words is not None:
-        return Attribute(name, tuple(map(str, words)), None)
-    if not all(isinstance(value, Real) for value in column):
-        words = sorted({str(value) for value in column} - {missing})
-        return Attribute(name, tuple(words), None)
-    values = np.asarray(column, float)
+        words = tuple(map(str, words))
+        if unknown := sorted({str(value) for value in present} - {*words}):
+            raise ValueError(f"Found unknown categories {unknown} in {name}. Known: {', '.join(words)}")
+        return Attribute(name, words, None)
+    if not present.size or not all(isinstance(value, Real) for value in present):
+        found = sorted({str(value) for value in present})
+        if len(found) > bins and all(map(_is_number, found)):
+            remedy = "convert them (pandas.to_numeric), or list the words in `categories`"
+            warnings.warn(f"{name} holds numbers as text, which are read as words: {remedy}", stacklevel=4)
+        return Attribute(name, tuple(found), None)
+    values = np.asarray(present, float)
     levels = np.unique(values)
     if levels.size > bins:
-        levels = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1], method="inverted_cdf"))
+        cuts = np.linspace(0, 1, bins + 1)[1:-1]
+        weights = weights if weights is None else weights[known]
+        levels = np.unique(np.quantile(values, cuts, method="inverted_cdf", weights=weights))
         return Attribute(name, None, levels[levels < values.max()])
     return Attribute(name, None, _between(levels[:-1], levels[1:]))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return bool(np.isfinite(float(word)))
+    except ValueError:
+        return False
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -3,18 +3,57 @@
 from __future__ import annotations
 
 import copy
+import time
+import warnings
+from collections.abc import Iterator
+from math import comb
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from simulate.estimators.concept import Term, latex, text
+from simulate.estimators.example_weights import find_weights, leave_out
 from simulate.estimators.indicators import attribute_of, encode
-from simulate.estimators.one_against_rest import OneAgainstRest, check_whole
+from simulate.estimators.one_against_rest import OneAgainstRest, check_whole, format_given
 from simulate.kernels.conjunctions import Conjunction, Stage, boost, merged, output
 from statmech.runtime.blas import one_thread
+
+MAX_CV_STAGES = 1000  # of a cross-validation: a table of thousands of columns would ask for as many stages
+NOTICE_SECONDS = 30.0  # CPU time of a cross-validation after which a warning tells how much of it is done
+MIXED = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's checks of a table of words and numbers
+Split = tuple[np.ndarray, np.ndarray]  # indices of the examples inside and outside of a fold
+
+
+class BoostingData(NamedTuple):
+    """Indicators (m, n) of examples, the attribute (n,) of each indicator, and the weights (m,) of the examples."""
+
+    X: np.ndarray
+    attributes: np.ndarray
+    weights: np.ndarray
+
+    def select(self, rows: np.ndarray) -> BoostingData:
+        """Select examples."""
+        return BoostingData(self.X[rows], self.attributes, self.weights[rows])
+
+
+class CostNotice:
+    """A warning, given once, for a cross-validation that takes long."""
+
+    def __init__(self, stages: int, conjunctions: int):
+        self.stages, self.conjunctions, self.start = stages, conjunctions, time.thread_time()
+
+    def update(self, done: int) -> None:
+        """Warn if the time is over, with the number of stages done."""
+        if time.thread_time() - self.start > NOTICE_SECONDS:
+            self.start = np.inf
+            progress = f"{done:,} of at most {self.stages:,} stages of boosting over {self.conjunctions:,} conjunctions"
+            remedy = (
+                'Fewer columns (sklearn.feature_selection), k=1, or a number of stages instead of "cv" take less time'
+            )
+            warnings.warn(f"Cross-validation has done {progress} in {NOTICE_SECONDS:.0f} s. {remedy}", stacklevel=5)
 
 
 class SparsePerceptron(OneAgainstRest):
@@ -25,28 +64,41 @@ class SparsePerceptron(OneAgainstRest):
     (Jackson & Craven, Figure 1 and section 3.3; `simulate.kernels.conjunctions`). Columns of words are nominal
     attributes, columns of numbers are cut into at most `bins` intervals. More than two classes: one against the rest.
 
+    A missing value (NaN, None, pandas.NA, or the word `missing`) has no indicator; nor has a word that did not occur in
+    `fit`. `sample_weight` and `class_weight` are proportional to the first distribution of the boosting, and count in
+    cross-validation.
+
+    **Cost.** With m examples and n indicators (up to `bins` per column of numbers), a stage takes a time proportional
+    to m n, and in the worst case to that of all n^k / k! conjunctions, which is usual if examples are many. A few
+    examples in a wide table leave few conjunctions to search: 20 examples of 2,000 columns of numbers take some
+    seconds. Cross-validation makes up to min(n, 1,000) stages for each of `cv` folds; a warning tells if that takes
+    long. More than 50 million conjunctions are refused: select columns first (`sklearn.feature_selection`), or reduce
+    k or bins.
+
     Parameters
     ----------
     k : int
         Largest number of attributes in a conjunction.
     stages : int or "cv"
         Number of boosting stages, of which fewer may suffice (`n_stages_`), or "cv" for the number of lowest error in
-        cross-validation, at most the number of weights of an ordinary perceptron.
+        cross-validation, at most the number of weights of an ordinary perceptron, and 1,000.
     discount : float
         Factor of the correlations of conjunctions of two or more (the paper's value is illegible; 1/2 is our reading).
         Of 13 data sets 1 classifies 10 better and 3 worse at 30 stages, by 1.0 +- 0.7 points on average, in the same
         time (`python benchmarks/boosting.py`); with "cv" accuracy does not distinguish them (`statmech run discount`).
     bins : int
         Largest number of intervals of a column of numbers.
-    cv : int
-        Folds of the cross-validation, shuffled by `random_state`.
+    cv : int, cross-validation generator or iterable
+        Folds of the cross-validation, shuffled by `random_state`; or scikit-learn's splits of the examples.
     missing : str
-        The word for missing values.
+        The word for missing values, beside NaN, None and pandas.NA. Numbers with missing values remain numbers.
     categories : "auto" or list
         The words of each column; "auto" for those of the examples.
     random_state : int or RandomState
     negated : bool
         Allow "attribute != value" in conjunctions, which is true where the value is missing.
+    class_weight : dict or "balanced", optional
+        Factor of the weights of each class (1 if not named), or such that all classes have the same weight.
 
     Attributes
     ----------
@@ -66,7 +118,7 @@ class SparsePerceptron(OneAgainstRest):
     Raises
     ------
     ValueError
-        As scikit-learn's estimators do, also for a word that did not occur in `fit`.
+        As scikit-learn's estimators do, also for a word in a column of numbers, or one not listed in `categories`.
 
     Examples
     --------
@@ -84,11 +136,12 @@ class SparsePerceptron(OneAgainstRest):
         stages: int | str = "cv",
         discount: float = 0.5,
         bins: int = 4,
-        cv: int = 10,
+        cv: Any = 10,
         missing: str = "?",
         categories: Any = "auto",
         random_state: Any = 0,
         negated: bool = False,
+        class_weight: Any = None,
     ):
         self.k = k
         self.stages = stages
@@ -99,20 +152,25 @@ class SparsePerceptron(OneAgainstRest):
         self.categories = categories
         self.random_state = random_state
         self.negated = negated
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from examples X (m, columns) with labels y (m,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from examples X (m, columns) with labels y (m,), and weights (m,)."""
         self._check_parameters()
-        X, y = self._validated(X, y, dtype=None, ensure_min_samples=2)
+        X, y = self._validated(_keep_types(X), y, **MIXED, ensure_min_samples=2)
+        every = find_weights(X, y, sample_weight, self.class_weight)
+        splits = self._splits(X, y, every)
+        X, y, weights = leave_out(X, y, every)
         self._name_classes(y)
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         self.attributes_ = [
-            attribute_of(str(name), X[:, i], self.bins, self.missing, words)
+            attribute_of(str(name), X[:, i], self.bins, self.missing, words, weights)
             for i, (name, words) in enumerate(zip(names, self._words(X.shape[1]), strict=True))
         ]
         indicators, attributes = encode(self.attributes_, X, self.missing, self.negated)
+        data = BoostingData(indicators, attributes, np.ones(len(y)) if weights is None else weights)
         with one_thread():  # its products are small: threads would mostly wait
-            self.stages_ = [self._learn(indicators, attributes, signs) for signs in self._signs(y)]
+            self.stages_ = [self._learn(data, signs, splits) for signs in self._signs(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
         self.n_weights_ = sum(len(merged(stages)) for stages in self.stages_)
         return self
@@ -167,7 +225,7 @@ class SparsePerceptron(OneAgainstRest):
         return np.sign(columns[0]) if len(columns) == 1 else np.argmax(columns, axis=0)
 
     def _indicators(self, X: Any) -> np.ndarray:
-        X = self._validated(X, dtype=None, reset=False)
+        X = self._validated(_keep_types(X), **MIXED, reset=False)
         return encode(self.attributes_, X, self.missing, self.negated)[0]
 
     @property
@@ -197,28 +255,48 @@ class SparsePerceptron(OneAgainstRest):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
-    def _learn(self, indicators: np.ndarray, attributes: np.ndarray, y: np.ndarray) -> list[Stage]:
-        most = indicators.shape[1] // (2 if self.negated else 1)  # an ordinary perceptron has no negated inputs
-        wanted = self._by_cross_validation(indicators, attributes, y, most) if self.stages == "cv" else self.stages
-        return list(boost(indicators, y, attributes, self.k, int(wanted), self.discount))
+    def _learn(self, data: BoostingData, y: np.ndarray, splits: list[Split] | None) -> list[Stage]:
+        most = data.X.shape[1] // (2 if self.negated else 1)  # an ordinary perceptron has no negated inputs
+        wanted = self.stages
+        if wanted == "cv":
+            wanted = self._by_cross_validation(data, y, splits, min(most, MAX_CV_STAGES))
+        return list(self._boost(data, y, int(wanted)))
 
-    def _by_cross_validation(self, X: np.ndarray, attributes: np.ndarray, y: np.ndarray, most: int) -> int:
+    def _boost(self, data: BoostingData, y: np.ndarray, stages: int) -> Iterator[Stage]:
+        return boost(data.X, y, data.attributes, self.k, stages, self.discount, data.weights)
+
+    def _by_cross_validation(self, data: BoostingData, y: np.ndarray, splits: list[Split] | None, most: int) -> int:
         """The smallest number of stages of least held-out error."""
-        folds = min(self.cv, int(np.sum(y == 1)), int(np.sum(y == -1)))
-        if folds < 2:
-            return most
-        wrong = np.zeros(most)
-        for inside, outside in StratifiedKFold(folds, shuffle=True, random_state=self.random_state).split(X, y):
-            votes, done = np.zeros(len(outside)), 0
-            for stage in boost(X[inside], y[inside], attributes, self.k, most, self.discount):
-                votes = output([stage], X[outside]) + (votes if stage.error > 0 else 0)
-                wrong[done] += np.sum(np.sign(votes) != y[outside])
+        if splits is None:
+            folds = min(self.cv, int(np.sum(y == 1)), int(np.sum(y == -1)))
+            if folds < 2:
+                return most
+            kept = StratifiedKFold(folds, shuffle=True, random_state=self.random_state)
+            splits = list(kept.split(data.X, y))
+        notice = CostNotice(len(splits) * most, comb(data.X.shape[1], self.k))
+        wrong = np.zeros(max(most, 1))
+        for fold, (inside, outside) in enumerate(splits):
+            votes, done, weights = np.zeros(len(outside)), 0, data.weights[outside]
+            for stage in self._boost(data.select(inside), y[inside], most):
+                votes = output([stage], data.X[outside]) + (votes if stage.error > 0 else 0)
+                wrong[done] += weights @ (np.sign(votes) != y[outside])
                 done += 1
-            wrong[done:] += np.sum(np.sign(votes) != y[outside])  # it ended early: no more changes
-        return int(np.argmin(wrong)) + 1
+                notice.update(fold * most + done)
+            wrong[done:] += weights @ (np.sign(votes) != y[outside])  # it ended early: no more changes
+        return int(np.argmin(wrong.round(9))) + 1
+
+    def _splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[Split] | None:
+        """The splits of `cv` as indices of the examples of positive weight; None for a number of folds."""
+        if isinstance(self.cv, Integral):
+            return None
+        kept = np.ones(len(y), bool) if weights is None else weights > 0
+        rows = np.where(kept, np.cumsum(kept) - 1, -1)
+        splits = check_cv(self.cv, y, classifier=True).split(X, y)
+        inside_outside = ((rows[inside], rows[outside]) for inside, outside in splits)
+        return [(inside[inside >= 0], outside[outside >= 0]) for inside, outside in inside_outside]
 
     def _words(self, columns: int) -> list[Any]:
         if isinstance(self.categories, str):
@@ -228,13 +306,22 @@ class SparsePerceptron(OneAgainstRest):
         return list(self.categories)
 
     def _check_parameters(self) -> None:
+        if isinstance(self.cv, Integral):
+            check_whole(2, cv=self.cv)
         if isinstance(self.categories, str) and self.categories != "auto":
-            raise ValueError(f'categories must be "auto" or a list of words for each column, not {self.categories!r}')
+            raise ValueError(
+                f'categories must be "auto" or a list of words for each column, not {format_given(self.categories)}'
+            )
         check_whole(k=self.k)
         check_whole(2, bins=self.bins)
         if self.stages != "cv" and (not isinstance(self.stages, Integral) or self.stages < 1):
-            raise ValueError(f'stages must be "cv" or a whole number of at least 1, not {self.stages!r}')
+            raise ValueError(f'stages must be "cv" or a whole number of at least 1, not {format_given(self.stages)}')
         if not isinstance(self.negated, bool | np.bool_):
-            raise ValueError(f"negated must be True or False, not {self.negated!r}")
+            raise ValueError(f"negated must be True or False, not {format_given(self.negated)}")
         if not 0 <= self.discount <= 1:
-            raise ValueError(f"discount must lie between 0 and 1, not {self.discount!r}")
+            raise ValueError(f"discount must lie between 0 and 1, not {format_given(self.discount)}")
+
+
+def _keep_types(X: Any) -> Any:
+    """Return lists of words and numbers as an array of objects: NumPy would make all of them words."""
+    return np.array(X, dtype=object) if isinstance(X, list | tuple) and np.asarray(X).dtype.kind in "US" else X
