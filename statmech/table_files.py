@@ -306,7 +306,7 @@ def _names(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[
     short = len(names) < width
     names = ["", *names] if short else names
     if all(map(is_number, names)):
-        notes.append(f"the first row, {', '.join(names[:3])}, ..., is taken for names; --header no takes it for data")
+        notes.append(f"the first row, {', '.join(names[:3])}, ..., is taken for names; --no-header takes it for data")
     seen: dict[str, int] = {}
     for index, name in enumerate(names):
         seen[name] = seen.get(name, 0) + 1

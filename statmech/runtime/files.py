@@ -58,7 +58,10 @@ def write_beside(stem: Path, contents: dict[str, bytes]) -> list[Path]:
 def read(path: Path, most: int) -> bytes:
     """The content of an ordinary file. Raises `OSError` for a pipe or a device, and for more than `most` bytes."""
     with opened(path, most) as descriptor, open(descriptor, "rb", closefd=False) as file:
-        content = file.read(most + 1)
+        stated = min(os.fstat(descriptor).st_size, most)
+        content = file.read(stated + 1)  # no more: Python allocates what it is asked to read
+        if len(content) > stated:
+            content += file.read(most + 1 - len(content))
     if len(content) > most:  # it has grown since it was opened, or its stated size is 0, as in /proc
         raise too_large(path, most)
     return content
