@@ -9,6 +9,7 @@ import numpy as np
 
 from statmech import table_columns, table_files
 from statmech.errors import ConfigError, quoted
+from statmech.running_command import option
 from statmech.table_columns import ARRAYS, MAX_SHOWN, ColumnOptions, columns_of
 from statmech.table_files import FileFormat, read_frame
 
@@ -138,10 +139,9 @@ def _from_frame(
         return _of_labels(rows, y == values[1], high, low, columns.notes)
     if y.dtype.kind not in "buif":
         shown = ", ".join(map(str, values[:MAX_SHOWN])) + (", ..." if len(values) > MAX_SHOWN else "")
-        raise ConfigError(
-            f"the target has {len(values)} values, {shown}: two, or numbers, are needed. To predict one of them "
-            f"against all others, name it: --positive {quoted(str(values[0]))} (in Python positive={str(values[0])!r})"
-        )
+        one = option(f"--positive {quoted(str(values[0]))}", f"positive={str(values[0])!r}")
+        advice = f". To predict one of them against all others, name it: {one}" if one else ""
+        raise ConfigError(f"the target has {len(values)} values, {shown}: two, or numbers, are needed{advice}")
     if (infinite := np.isinf(y.astype(float))).any():
         raise ConfigError(f"the target is infinite in row {int(np.argmax(infinite)) + first_row}")
     return Labelled(rows, y.astype(float), None, columns.notes)

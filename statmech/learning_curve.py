@@ -120,7 +120,7 @@ def predict_learning_curve(
     >>> X = rng.standard_normal((400, 40)) + 0.25 * y[:, None]
     >>> curve = predict_learning_curve(X, y, lam=0.1, P=[40, 400, 1600])
     >>> curve.eps_y.values.round(3), curve.verdict
-    (array([0.12 , 0.107, 0.099]), 'good')
+    (array([0.121, 0.088, 0.077]), 'good')
     """
     table = labelled_from(X, y, numbers=numbers, positive=positive)
     prepared = PreparedCurve(table, loss, intercept=intercept, standardise=standardise)

@@ -90,7 +90,7 @@ def _measured(curve: xr.Dataset, name: str) -> tuple[list[float], list[float]]:
 def _verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
     verdict, rows = curve.attrs["verdict"], curve.attrs["rows"]
     if verdict == "theory":
-        yield "theory alone: nothing was measured, and theory may be off by a factor. Without --no-fits it is measured."
+        yield "theory alone: nothing was measured, and theory may be off by a factor."
         return
     low, middle, _ = (f"{size:,}" for size in curve.size.values.tolist())
     factor = _factor(curve, name)

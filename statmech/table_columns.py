@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from statmech.errors import ConfigError, not_known, quoted
+from statmech.running_command import option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +102,7 @@ def columns_of(frame: pd.DataFrame, target: str | None, options: ColumnOptions, 
         if options.missing == "refuse":
             row, column = np.argwhere(frame.isna().to_numpy())[0]
             where = f"row {int(frame.index[row]) + first_row}, column {quoted(str(frame.columns[column]))}"
-            raise ConfigError(f"{where} is empty: --missing mean replaces such cells, --missing drop leaves out rows")
+            raise ConfigError(f"{where} is empty, and missing cells are not allowed")
         notes.append(f"{_count(int((~rows).sum()), 'row')} with missing cells left out")
         frame, y = frame[rows], y[rows]
     return _encoded(frame, y, notes, first_row)
@@ -156,7 +157,8 @@ def _without_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> 
     left_out = [str(name) for place, name in enumerate(frame.columns) if _is_index(frame[name], str(name), place)]
     if left_out and len(left_out) < frame.shape[1]:
         shown = ", ".join("the nameless first column" if name == "Unnamed: 0" else name for name in left_out)
-        notes.append(f"left out: {shown} (numbers or names of the rows; --index-col none keeps all)")
+        keeping = f"; {flag} keeps all" if (flag := option("--index-col none")) else ""
+        notes.append(f"left out: {shown} (numbers or names of the rows{keeping})")
         frame = frame.drop(columns=left_out)
     return frame
 
@@ -227,7 +229,8 @@ def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: in
     notes += [f"{_count(empty, 'empty column')} left out"] if empty else []
     notes += [f"{_count(filled, 'missing cell')} replaced by the mean of the column"] if filled else []
     for name in copies[:MAX_SHOWN]:
-        notes.append(f"warning: column {name} determines the target: --drop {name} if it is not known beforehand")
+        advice = option(f"--drop {name}", f"drop {name}")
+        notes.append(f"warning: column {name} determines the target: {advice} if it is not known beforehand")
     made = ", ".join(f"{count} of {kind}" for kind, count in kinds.items() if count)
     indicated = f" ({len(parts) - kinds['numbers'] - kinds['dates']} indicators)" if kinds["words"] else ""
     notes.insert(0, f"{len(frame):,} rows, {_count(sum(kinds.values()), 'column')}: {made}{indicated}")
@@ -243,9 +246,9 @@ def _check_words(column: pd.Series, name: str, first_row: int) -> None:
     numbers = pd.to_numeric(known, errors="coerce").notna().to_numpy()
     if MOSTLY < numbers.mean() < 1:
         row = _row(column, (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy(), first_row)
-        raise ConfigError(
-            f"row {row}, column {quoted(name)} is not a number: name a word for missing cells by --na WORD"
-        )
+        flag = option("--na WORD")
+        unless = f": {flag} names a word for missing cells" if flag else ""
+        raise ConfigError(f"row {row}, column {quoted(name)} is not a number{unless}")
 
 
 def _row(column: pd.Series, where: np.ndarray, first_row: int) -> int:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from statmech.errors import ConfigError, quoted
+from statmech.running_command import option
 from statmech.runtime import files
 
 if TYPE_CHECKING:
@@ -125,7 +126,14 @@ def _decoded(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
         if b"\0" in content[:1000]:
             raise OSError("is not a text file") from None
         line = content.count(b"\n", 0, failure.start) + 1
-        return content.decode("latin-1"), [f"not UTF-8 (row {line}) and read as Latin-1; --encoding names another"]
+        return content.decode("latin-1"), [
+            f"not UTF-8 (row {line}) and read as Latin-1{_unless('--encoding NAME', 'names another')}"
+        ]
+
+
+def _unless(flag: str, effect: str) -> str:
+    """Return what an option would change, if the running command has the option."""
+    return f"; {known} {effect}" if (known := option(flag)) else ""
 
 
 def _why(failure: Exception) -> str:
@@ -306,7 +314,8 @@ def _names(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[
     short = len(names) < width
     names = ["", *names] if short else names
     if all(map(is_number, names)):
-        notes.append(f"the first row, {', '.join(names[:3])}, ..., is taken for names; --no-header takes it for data")
+        unless = _unless("--no-header", "takes it for data")
+        notes.append(f"the first row, {', '.join(names[:3])}, ..., is taken for names{unless}")
     seen: dict[str, int] = {}
     for index, name in enumerate(names):
         seen[name] = seen.get(name, 0) + 1

@@ -245,7 +245,7 @@ def test_bounds_are_those_of_the_lemmas():
         ({"discount": [0.5, -1]}, "discount: must be at least 0, not -1"),
         ({"cap": 0}, "cap: must be at least 1, not 0"),
         ({"flip": 0.6}, "flip: must be at most 0.5, not 0.6"),
-        ({"alpha": 2}, '"alpha" is not a key of a config'),
+        ({"alpha": 2}, '"alpha" is not a key of this config'),
     ],
 )
 def test_a_bad_scenario_of_boosting_is_refused(given, message):

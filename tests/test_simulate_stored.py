@@ -442,7 +442,7 @@ def test_a_learner_of_the_user_is_one_class_and_one_line(monkeypatch):
         ({"omega": 1.5}, 'the learner "minover" has no omega. It is a parameter of: adatron.'),
         ({"learner": "adatron", "omega": 2}, "omega: must be less than 2, not 2"),
         ({"learner": "gibbs", "sweeps": 20.5}, "sweeps: must be a whole number, not 20.5"),
-        ({"t": [1]}, '"t" is not a key of a config'),
+        ({"t": [1]}, '"t" is not a key of this config'),
         ({"epochs": 1e300}, "too many to count in float64"),
     ],
 )

@@ -86,7 +86,7 @@ def cell(**keys):
         ({"descent": "momentum", "momentum": 1}, "momentum", "must be less than 1"),
         ({"width": 2}, "width", 'the loss "logistic" has no width'),
         ({"loss": ["huber", "square"], "width": [1, 2], "eta": 0.01}, "width", 'the loss "square" has no width'),
-        ({"solver": "amp"}, "solver", "not a key of a config"),
+        ({"solver": "amp"}, "solver", "not a key of this config"),
         ({"flip": 0.5}, "flip", "at flip = 0.5 labels are random"),
         ({"alpha": 1e-5}, "alpha", "leaves no example"),
     ],

@@ -316,7 +316,7 @@ def test_a_student_of_length_0_guesses():
     first = solved.isel(epochs=0)
     assert (first.R.item(), first.length.item(), first.eps_g.item(), first.eps_y.item()) == (0, 0, 0.5, 0.5)
     assert first.train_loss.item() == 0.5
-    assert np.isnan(first.eps_t)
+    assert first.eps_t.item() == 0.5
 
 
 def test_a_scenario_reports_the_best_step_and_what_the_minimum_reaches():

@@ -291,7 +291,7 @@ def test_spectra_of_many_groups_run_by_weight_vectors():
         ({"decay": 2000}, "decay", "decay = 2000 is too large for N = 1000: 1 - decay/N would be negative"),
         ({"start": {"R": [0.1, 0.2]}}, "start", "R lists 2 students, but K = 1"),
         ({"t": [2, 1]}, "t", "times must increase"),
-        ({"alpha": 2}, "alpha", '"alpha" is not a key of a config'),
+        ({"alpha": 2}, "alpha", '"alpha" is not a key of this config'),
     ],
 )
 def test_a_config_is_refused_in_a_sentence(keys, place, sentence):

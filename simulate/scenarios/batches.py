@@ -103,12 +103,21 @@ class Batches(units.Simulator, Generic[C]):
     def _bytes(self, unit: Unit[C]) -> float:
         """Bytes of a unit: its weight vectors, and the products of its students and teachers at recorded times.
 
-        Each product is there four times: as recorded, and in what variables are computed from.
+        XLA holds two copies of those that are simulated, of which one is concatenated; then variables are computed of
+        the seeds that are asked for.
         """
-        cell, runs = unit.cells[0], len(unit.cells) * (unit.part.stop - unit.part.start)
+        cell = unit.cells[0]
         K, M = self.students(cell), self.teachers(cell)
+        simulated, asked = unit.part.stop - unit.part.start, unit.seeds.stop - unit.seeds.start
+        recorded, described = K * (K + M), self.described(cell)
+        numbers = max(3 * simulated * recorded, simulated * recorded + asked * described)
         weights = self.needed(cell) if self.engine(cell) is vectors else 0
-        return weights + 8.0 * 4 * runs * len(self.scenario.t) * K * (K + M)
+        return weights + 8.0 * len(unit.cells) * len(self.scenario.t) * numbers
+
+    def described(self, cell: C) -> int:
+        """Numbers that are held per seed and recorded time while variables are computed from the record."""
+        K = self.students(cell)
+        return 3 * K * (K + self.teachers(cell)) + 3
 
     def _sizes(self) -> Iterator[Any]:
         """A cell of each size, inputs and rates: fewer than all, with the first values of the other axes."""

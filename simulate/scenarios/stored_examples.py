@@ -104,9 +104,11 @@ def _data_sets(key: int, lanes: Sequence[tuple[StoredCell, int]]) -> list[DataSe
 
 
 def _memory(unit: DataSetUnit) -> float:
-    """Bytes of a unit: of a data set examples, padded too, the learner's two copies, Gram matrices, strengths."""
+    """Bytes of a unit: of each data set copies of the examples, Gram matrices, and strengths."""
     cell = unit.lanes[0][0]
-    return 8.0 * (unit.width * unit.size * (2 * unit.size + 4 * cell.N + 3 * len(cell.until)) + chain(cell, unit.width))
+    examples = 4 if cell.name in EXACT else 3  # one more in SciPy's solvers
+    numbers = unit.size * (2 * unit.size + examples * cell.N + 3 * len(cell.until))
+    return 8.0 * (unit.width * numbers + chain(cell, unit.width))
 
 
 def widest(size: int, times: int) -> int:

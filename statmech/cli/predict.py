@@ -65,10 +65,10 @@ def predict(
         typer.Option("--index-col", metavar="COLUMN|none", help="Index column.", show_default="recognised"),
     ] = None,
     missing: Annotated[
-        Missing, typer.Option("--missing", help="Replace missing cells by means, drop their rows, or refuse them.")
+        Missing, typer.Option("--missing", help="Replace missing values by means, drop their rows, or refuse them.")
     ] = "mean",
     na: Annotated[
-        list[str] | None, typer.Option("--na", metavar="WORD", help="A further word for missing cells.")
+        list[str] | None, typer.Option("--na", metavar="WORD", help="A further word for missing values.")
     ] = None,
     sep: Annotated[
         str | None, typer.Option("--sep", metavar="TEXT", help="Separator.", show_default="recognised")

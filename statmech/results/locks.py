@@ -48,7 +48,7 @@ class Lock:
             self._file = opened(self.place, os.O_RDWR | os.O_CREAT)
         return False
 
-    def _locked(self, mode: int) -> bool:
+    def _lock(self, mode: int) -> bool:
         try:
             return system.lock(self._file, mode)
         except OSError as failure:  # ENOLCK, EOPNOTSUPP, ...: a network disk without locks
@@ -61,13 +61,6 @@ class Lock:
             if remove and self._lock(EXCLUSIVE) and _is_at(self._file, self.place):
                 self.place.unlink()
         self._file.close()
-
-    def _lock(self, mode: int) -> bool:
-        try:
-            return system.lock(self._file, mode)
-        except OSError as failure:  # some network disks have no locks
-            problem = f"cannot be locked: {failure.strerror}. Choose a folder on a local disk with --out DIR"
-            raise StoreError(f"{self.place}: {problem}") from None
 
     def sign(self) -> None:
         """Write the owner into the file; on a full disk it remains empty."""
