@@ -14,7 +14,7 @@ from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate
 from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
 
-MAX_WAITING = 64  # connections whose request has not arrived: a browser has six
+MAX_WAITING = 64  # a browser opens six connections
 REQUEST_SECONDS = 20  # for the head of a request, and for its body
 ACCEPT_PAUSE_SECONDS = 1.0
 MAX_BODY_BYTES = 2**16  # valid requests have no body
@@ -33,7 +33,7 @@ class BoundedServer(HTTPServer):
         IOLoop.current().add_handler(listener, self._accept, IOLoop.READ)
 
     def _accept(self, listener: Any, events: int) -> None:
-        """Accept one connection, or pause: without a free descriptor tornado itself tries again at once, for ever."""
+        """Accept one connection, or pause while no descriptor is free: tornado would retry without a pause."""
         try:
             connection, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
