@@ -35,4 +35,4 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     axes[2].set(ylabel="weights", ylim=(0, None))
     for key in keys:
         key.set_label(source(str(key.get_label())).heading)
-    return finish(figure, results, keys)
+    return finish(figure, results, keys, "classifier")
