@@ -158,7 +158,7 @@ def shortened(text: str, most: int = LONGEST) -> str:
 
 
 def escape_name(name: str) -> str:
-    """Return a name for a message: its line breaks and tabs, which are no layout, are escapes as well.
+    """Return a name for a message: its line breaks and tabs are escapes as well.
 
     >>> print(escape_name("new\\nfolder"))
     new\\u000afolder

@@ -27,7 +27,7 @@ Missing = Literal["mean", "drop", "refuse"]
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What becomes of columns and cells of a table.
+    """Options for the columns and missing values of a table.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def read_frame(path: str, given: FileFormat = RECOGNISED) -> TableFile:
     Raises
     ------
     ConfigError
-        For a file that is no table, with the reason.
+        For a file that cannot be read as a table, with the reason.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 An example of weight 0 is left out. A learner that visits examples in turn draws the visits of a pass in proportion to
 the weights, by systematic resampling: of n visits an example of relative weight p has np, rounded up or down at random.
-Equal weights are no weights.
+Equal weights have no effect.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from simulate.kernels.conjunctions import Conjunction, Stage, boost, merged, out
 from statmech.runtime.blas import one_thread
 
 MAX_CV_STAGES = 1000  # of a cross-validation: a table of thousands of columns would ask for as many stages
-NOTICE_SECONDS = 30.0  # CPU time of a cross-validation after which a warning tells how much of it is done
+NOTICE_SECONDS = 30.0  # CPU time of a cross-validation after which a warning reports how much of it is done
 MIXED = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's checks of a table of words and numbers
 Split = tuple[np.ndarray, np.ndarray]  # indices of the examples inside and outside of a fold
 
@@ -71,7 +71,7 @@ class SparsePerceptron(OneAgainstRest):
     **Cost.** With m examples and n indicators (up to `bins` per column of numbers), a stage takes a time proportional
     to m n, and in the worst case to that of all n^k / k! conjunctions, which is usual if examples are many. A few
     examples in a wide table leave few conjunctions to search: 20 examples of 2,000 columns of numbers take some
-    seconds. Cross-validation makes up to min(n, 1,000) stages for each of `cv` folds; a warning tells if that takes
+    seconds. Cross-validation makes up to min(n, 1,000) stages for each of `cv` folds; a warning reports if that takes
     long. More than 50 million conjunctions are refused: select columns first (`sklearn.feature_selection`), or reduce
     k or bins.
 

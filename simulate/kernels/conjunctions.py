@@ -22,7 +22,7 @@ for all of them; those that cannot reach the largest correlation found are left 
 `simulate.kernels.triples`).
 
 **Few pairs are summed in a wide table.** The same bound holds for single indicators, whose sums are products of a
-vector and a matrix. If indicators are many and examples few, some indicator agrees with the labels by chance, and few
+vector and a matrix. If indicators are many and examples few, some indicator agrees with the labels at random, and few
 others can reach its correlation in a pair. The sums of all pairs are brought up to date only in a stage that needs most
 of them.
 

@@ -25,7 +25,7 @@ from statmech.runtime import files, own_code, system
 PROGRAMS = "programs"  # the folder, in that of the cache, of `statmech.runtime.programs`
 MAX_PROGRAM_BYTES = 2**26
 CHECKSUM_BYTES = hashlib.sha256().digest_size
-# JAX's key does not tell its zlib from the zstd of Python 3.14
+# JAX's key is the same for its zlib and the zstd of Python 3.14
 PYTHON_SUFFIX = f"-{sys.implementation.cache_tag}"
 
 

@@ -142,7 +142,7 @@ class ErrorScale(ABC):
     @property
     @abstractmethod
     def floor(self) -> float:
-        """The smallest error that can be told from 0."""
+        """The smallest error that differs measurably from 0."""
 
     @abstractmethod
     def scaled(self, errors: np.ndarray) -> np.ndarray:
