@@ -27,7 +27,7 @@ import numpy as np
 
 from statmech.parameters import parameter
 
-MIN_RARE_FRACTION = 1e-4  # of forces close to 0: theory's 2^16 samples still hold several
+MIN_RARE_FRACTION = 1e-4  # theory's 2^16 samples of weights still hold several
 
 State = tuple[np.ndarray, ...]  # the weights, then what a descent remembers of earlier steps: arrays of one shape
 
@@ -83,7 +83,7 @@ class Descent(ABC):
 
     @property
     def problem(self) -> str:
-        """Why steps with these parameters have no limit N -> infinity; empty if they have one."""
+        """Why theory cannot follow steps with these parameters; empty if it can."""
         return ""
 
     @abstractmethod
@@ -224,17 +224,17 @@ class Adam(Descent):
 
     @property
     def problem(self) -> str:
-        """Why the steps have no mean square; empty if they have one.
+        """Why samples cannot hold the longest steps; empty if they can.
 
         A fraction of about sqrt(beta2) + epsilon of the weights has a force so close to 0 that the mean of earlier
-        forces makes the step longer by one over this number. The mean square step grows as that. It is infinite in the
-        limit of a vanishing fraction, and samples of theory miss it where the fraction is too small for them.
+        forces makes the step longer by one over this number. The mean square step grows as that: it is infinite where
+        the fraction vanishes, and is missed by samples that are too few for the fraction.
         """
         if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_RARE_FRACTION:
             return ""
         return (
-            f"beta2 = {self.beta2:g} with beta1 = {self.beta1:g} has no limit N -> infinity, for steps have no mean "
-            f"square where a force is close to 0: beta2 must be at least {MIN_RARE_FRACTION**2:g}, or epsilon at least "
+            f"beta2 = {self.beta2:g} with beta1 = {self.beta1:g} leaves the mean square step to few weights, whose "
+            f"force is close to 0: beta2 must be at least {MIN_RARE_FRACTION**2:g}, or epsilon at least "
             f"{MIN_RARE_FRACTION:g}, or beta1 0"
         )
 

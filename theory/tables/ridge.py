@@ -120,11 +120,11 @@ def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
 
         scan = np.linspace(np.log(LEAST), np.log(LARGEST), PLACES)
         errors = squared_errors(table, np.full(PLACES, examples), np.exp(scan))
-        determined = np.flatnonzero(np.isfinite(errors))
-        if not len(determined):
+        scan, errors = scan[np.isfinite(errors)], errors[np.isfinite(errors)]
+        if not len(scan):
             return np.nan
-        at = int(np.nanargmin(errors))
-        ends = scan[max(at - 1, determined[0])], scan[min(at + 1, PLACES - 1)]
+        at = int(np.argmin(errors))
+        ends = scan[max(at - 1, 0)], scan[min(at + 1, len(scan) - 1)]
         return float(np.exp(minimize_scalar(error, bounds=ends, method="bounded", options={"xatol": 1e-6}).x))
 
     return np.array([best(examples) for examples in np.asarray(P, float).tolist()])
