@@ -30,6 +30,7 @@ DENSE = 30  # points of a line, from which on it stands for a smooth function
 LAP = 1.0  # pixels by which boxes of texts may overlap
 MIN_TICK_GAP = 3.0  # pixels between the labels of two ticks, which would otherwise read as one number
 NAMELESS = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")  # a title of run counts
+WORD = re.compile(r"[^\W\d_]{2}")  # the start of a label of a tick that is no number
 SLACK = 1.5  # pixels that a point may lie outside its axes
 NEUTRAL = 0.12  # the most that the channels of a grey differ
 _NOWHERE = np.zeros((0, 2))
@@ -301,10 +302,12 @@ def _touching_ticks(figure: Figure) -> Iterator[str]:
 
 
 def _nameless(figure: Figure) -> Iterator[str]:
-    """A title of the number of runs alone, where panels have none either."""
+    """A title of the number of runs alone, where neither titles of panels nor words at ticks say what is shown."""
     titles = [figure.get_suptitle(), *(ax.get_title() + ax.get_title(loc="left")[len("(a) ") :] for ax in figure.axes)]
     given = [title for title in titles if title]
-    if given and all(NAMELESS.fullmatch(title) for title in given):
+    ticks = [label.get_text() for _, ax in _axes(figure) for axis in _axis_of(ax) for label in axis.get_ticklabels()]
+    named = any(WORD.match(tick) for tick in ticks)
+    if given and not named and all(NAMELESS.fullmatch(title) for title in given):
         yield f"a title that names nothing: {given[0]}"
 
 

@@ -234,3 +234,6 @@ def test_an_inspection_finds_labels_of_ticks_that_touch_and_titles_that_name_not
         assert f"a title that names nothing: {title}" in faults(figure)
     ax.set_title("(a) held-out rows")
     assert not any("title" in fault for fault in faults(figure))
+    ax.set_title("")
+    ax.set_yticks([1, 2], ["perceptron", "tree"])
+    assert not any("title" in fault for fault in faults(figure))

@@ -323,7 +323,7 @@ def test_a_name_that_is_not_a_cluster_is_refused(where, message):
 
 def test_without_dask_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"--dask needs distributed: pip install .*\[cluster\]'"):
+    with pytest.raises(MissingExtraError, match=r"a Dask cluster needs distributed: pip install .*\[cluster\]'"):
         check("local")
 
 

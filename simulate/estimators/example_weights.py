@@ -29,7 +29,9 @@ def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -
     if not isinstance(class_weight, dict) and str(class_weight) != "balanced":
         raise ValueError(f'class_weight must be a dictionary of classes, "balanced", or None, not {class_weight!r}')
     classes, index = np.unique(y, return_inverse=True)
-    weights = weights * compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)[index]
+    with np.errstate(divide="ignore", invalid="ignore"):  # a class whose examples all have weight 0
+        factors = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)
+        weights = np.where(weights > 0, weights * factors[index], 0.0)
     if not (weights >= 0).all() or not weights.any():
         raise ValueError("class_weight must not be negative, nor 0 for all examples")
     return weights

@@ -133,11 +133,20 @@ def attribute_of(
     values = np.asarray(present, float)
     levels = np.unique(values)
     if levels.size > bins:
-        cuts = np.linspace(0, 1, bins + 1)[1:-1]
-        weights = weights if weights is None else weights[known]
-        levels = np.unique(np.quantile(values, cuts, method="inverted_cdf", weights=weights))
+        shares = np.linspace(0, 1, bins + 1)[1:-1]
+        levels = np.unique(_find_quantiles(values, shares, np.ones(len(values)) if weights is None else weights[known]))
         return Attribute(name, None, levels[levels < values.max()])
     return Attribute(name, None, _between(levels[:-1], levels[1:]))
+
+
+def _find_quantiles(values: np.ndarray, shares: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the smallest values up to which lie at least these shares of the weights.
+
+    `np.quantile(..., method="inverted_cdf")` lets rounding errors of weights that are no whole numbers decide.
+    """
+    order = np.argsort(values)
+    below = np.cumsum(weights[order]) / weights.sum()
+    return values[order][np.searchsorted(below, shares - 1e-12)]
 
 
 def _is_number(word: str) -> bool:
