@@ -99,8 +99,8 @@ def predict_learning_curve(
         `..._fit`, means over sets of the error on the rows that were not examples, and `..._fit_error`, their standard
         errors. Along `size`, the three measured numbers of examples: `..._measured`, `..._measured_error`,
         `..._measured_theory`. NaN where the table does not determine the error.
-        Attributes: `verdict`, the diagnosis, `notes` and `warnings`, one sentence per line, and `cites`, keys of papers
-        (`statmech.results.citations.bibtex`).
+        Attributes: `verdict`, the diagnosis, `notes` and `warnings`, one sentence per line, and `cites`, the keys of
+        papers, separated by spaces (`statmech.results.citations.bibtex`).
 
     Raises
     ------
@@ -240,7 +240,7 @@ class PreparedCurve:
             "target": table.kind,
             "notes": "\n".join(self.notes),
             **diagnosis(table),
-            "cites": [*CITES, *(CITES_OF_LABELS if table.labels else ())],
+            "cites": " ".join([*CITES, *(CITES_OF_LABELS if table.labels else ())]),
         }
         if table.labels:
             about["rarer_label"] = table.labels[int(np.argmin(self.fractions))]
@@ -351,7 +351,9 @@ class PreparedCurve:
         measured = standardise_stabilities(left, self.table.y)
         classes = anchored_errors(positions[:, :-1], positions[:, -1:], measured, self.fractions)
         theory = self.rows.described(self.loss, P.astype(float), strengths[:-1]).eps_y
-        return Curves(strengths[:-1], Curve(theory, self.fractions @ classes), classes)
+        anchored = self.fractions @ classes
+        anchored = np.where(np.isnan(anchored), theory, anchored)  # w = 0: the more frequent label is the answer
+        return Curves(strengths[:-1], Curve(theory, anchored), classes)
 
     def _best(self, P: np.ndarray) -> Curves:
         """The curves of the penalty of the smallest anchored error at each number of examples."""
@@ -362,6 +364,9 @@ class PreparedCurve:
         with np.errstate(all="ignore"):  # the logarithm of an error that is 0
             log_errors = np.log([curves.total.anchored for curves in tried]).T
         log_lam = np.array([_minimum(grid, column) for column in log_errors])
+        if self.table.labels and np.isnan(log_lam).any():  # theory does not know the table: what is measured decides
+            left_out = [float(np.mean(_wrong(self._arguments(float(lam))))) for lam in np.exp(grid)]
+            log_lam[np.isnan(log_lam)] = grid[::-1][np.argmin(left_out[::-1])]
         state = self.rows.described(self.loss, P.astype(float), np.exp(log_lam))
         theory = state.eps_y if self.table.labels else state.mse_y
         anchored = np.exp([_at_penalty(grid, column, lam) for column, lam in zip(log_errors, log_lam, strict=True)])

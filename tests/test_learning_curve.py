@@ -248,6 +248,24 @@ def test_rare_labels_are_predicted_beside_the_answer_that_is_more_frequent():
     assert "errs on 0.0250; this learner is no better" in describe(curve)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_of_chance_are_predicted_as_chance(seed):
+    """Of half of these tables the classes' means differ by less than their noise."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((150, 20)), rng.integers(0, 2, 150)
+    curve = statmech.predict_learning_curve(X, y, P=[20, 75, 150])
+    assert (np.abs(curve.eps_y - 0.5) < 3 * 0.5 / np.sqrt(150)).all()  # the standard error of 150 labels
+    assert np.isfinite(curve.lam).all()
+
+
+def test_a_curve_can_be_written_by_to_netcdf():
+    y = np.arange(60) % 2
+    X = np.random.default_rng(0).standard_normal((60, 3)) + y[:, None]
+    for fits in (True, False):
+        curve = statmech.predict_learning_curve(X, y, fits=fits, check=2)
+        assert len(curve.to_netcdf(engine="scipy")) > 1000
+
+
 def test_columns_of_any_scale_have_the_same_curve_unless_they_are_raw():
     X, y = cluster_table(6, 300, 6, 0.4)
     scales = np.array([1e6, 1e-6, 1, 10, 1e3, 1e-2])

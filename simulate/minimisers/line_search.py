@@ -35,7 +35,7 @@ def _between(
     """A t where |slope| <= flat, between one where it is negative and one where it is positive (Illinois method)."""
     t = right
     for _ in range(HALVINGS):
-        t = (left * after - right * before) / (after - before)
+        t = (left * after - right * before) / (after - before) if after > before else right  # rounding left no slope
         if not left < t < right:
             t = (left + right) / 2
         here = slope(t)

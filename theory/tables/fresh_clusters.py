@@ -37,6 +37,7 @@ from theory.tables.resolvents import Resolvent
 
 SOFTEST = 1e6  # k, in units of the mean variance, from which the penalty alone decides
 RANK = 1e-12  # of the largest eigenvalue, below which one is rounding
+LEAST_DIFFERENCE = 0.01  # of T, to its noise: classes that differ by less are told apart by chance alone
 MIN_CENTRE = 1e-3  # of (T + k T')/T, a mean of omega / (omega + k), to this ratio at the mean variance
 
 
@@ -139,7 +140,7 @@ class FreshEquations(ClusterEquations):
         left = resolvent.left(z)
         once = np.sum(square / (s + z), axis=0) + table.beyond / z
         twice = np.sum(square / (s + z) ** 2, axis=0) + table.beyond / z**2
-        T = left * once - table.noise * df
+        T = np.maximum(left * once - table.noise * df, LEAST_DIFFERENCE * table.noise * df)
         T_slope = (-slope * once - left * twice - table.noise * slope) * per_k
         phi, phi_slope = df / resolvent.columns, slope * per_k / resolvent.columns
         least = MIN_CENTRE * T * self.size / (self.size + k)
