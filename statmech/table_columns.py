@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RARE = 0.01  # fraction of the rows below which a word has no indicator
 MOSTLY = 0.5  # fraction of the entries: words among as many numbers are mistakes
 MAX_SHOWN = 8  # values or columns that a message names
-MAX_COPIES = 20  # different values of a column that may be a copy of the target
+MAX_LEVELS = 20  # different values of a column of categories: of words, or of a copy of the target
 KEEP_ALL = "none"  # index columns are not left out
 Missing = Literal["mean", "drop", "refuse"]
 
@@ -210,7 +210,7 @@ def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: in
         elif column.dtype.kind == "O" or isinstance(column.dtype, pd.CategoricalDtype):
             _check_words(column, name, first_row)
             known = column.dropna().nunique()
-            if known > max(MAX_COPIES, MOSTLY * len(column)):
+            if known > max(MAX_LEVELS, MOSTLY * len(column)):
                 texts.append(name)
                 continue
             kinds["words"] += 1
@@ -239,16 +239,17 @@ def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: in
 
 
 def _check_words(column: pd.Series, name: str, first_row: int) -> None:
-    """Refuse a word in a column of numbers: as an indicator it would make words of all numbers."""
+    """Refuse a word in a column of numbers, unless it is one of few values that recur."""
     import pandas as pd
 
-    known = column.dropna()
-    numbers = pd.to_numeric(known, errors="coerce").notna().to_numpy()
-    if MOSTLY < numbers.mean() < 1:
-        row = _row(column, (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy(), first_row)
-        flag = option("--na WORD")
+    counts = column.value_counts()
+    words = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
+    recur = len(counts) <= MAX_LEVELS and counts[column[words].unique()].min() >= max(RARE * len(column), 2)
+    if 0 < words.sum() < (1 - MOSTLY) * column.notna().sum() and not recur:
+        word, flag = column.to_numpy()[int(np.argmax(words))], option("--na WORD")
         unless = f": {flag} names a word for missing cells" if flag else ""
-        raise ConfigError(f"row {row}, column {quoted(name)} is not a number{unless}")
+        where = f"row {_row(column, words, first_row)}, column {quoted(name)}"
+        raise ConfigError(f"{where}: {quoted(str(word))} is not a number{unless}")
 
 
 def _row(column: pd.Series, where: np.ndarray, first_row: int) -> int:
@@ -263,7 +264,7 @@ def _determines(column: pd.Series, y: np.ndarray) -> bool:
     if len(y) < 2 or pd.Series(y).nunique() < 2:
         return False
     groups = pd.Series(y, index=column.index).groupby(column, observed=True).nunique()
-    if 1 < len(groups) <= MAX_COPIES and groups.max() == 1 and column.notna().all():
+    if 1 < len(groups) <= MAX_LEVELS and groups.max() == 1 and column.notna().all():
         return True
     labels = np.unique(y.astype(str))
     if len(labels) != 2 or column.dtype.kind not in "iuf" or column.isna().any():

@@ -177,7 +177,7 @@ BAD = np.where(ROWS[3, 1] == ROWS, np.nan, ROWS)
     [
         ({"target": [*"abc"] * 20}, {}, "the target has 3 values, a, b, c: two, or numbers, are needed"),
         ({"rows": np.where(np.isnan(BAD), np.inf, ROWS)}, {}, 'row 5, column "b" is infinite'),
-        ({"rows": np.where(np.isnan(BAD), "x", ROWS.astype(str))}, {}, 'row 5, column "b" is not a number'),
+        ({"rows": np.where(np.isnan(BAD), "x", ROWS.astype(str))}, {}, 'row 5, column "b": "x" is not a number'),
         ({"count": 5}, {}, "a table of 5 rows is too short"),
         ({"target": range(60)}, {}, "the target of t.csv is a number: the loss must be square, not logistic"),
         ({}, {"population": "held_out", "P": 60}, "t.csv has 60 rows, of which at most 59 can be examples, not 60"),

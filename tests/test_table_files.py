@@ -107,6 +107,16 @@ def test_words_booleans_dates_and_missing_cells_become_numbers():
     assert "1 missing cell replaced by the mean of the column" in table.notes
 
 
+def test_few_values_of_which_some_are_words_are_words_and_a_single_one_is_a_mistake():
+    doors = np.tile(["2", "3", "4", "5more"], 15)
+    assert frame(doors=doors).notes[0] == "60 rows, 3 columns: 2 of numbers, 1 of words (3 indicators)"
+    doors[:3], doors[3::4] = "5more", "5"
+    assert frame(doors=doors).notes[0].startswith("60 rows, 3 columns: 2 of numbers, 1 of words")
+    doors[1:3] = "3"
+    with pytest.raises(ConfigError, match='row 1, column "doors": "5more" is not a number'):
+        frame(doors=doors)
+
+
 @pytest.mark.parametrize(
     ("columns", "note"),
     [
@@ -128,7 +138,7 @@ def test_columns_that_leak_or_say_nothing_are_named(columns, note):
         (text(words=[*"abcd"] * 15), [], "the target has 4 values, a, b, c, d"),
         (text(words=["sick"] * 60), [], 'the target has one value, "sick"'),
         (text().replace(str(ROWS[4, 1]), ""), ["--missing", "refuse"], 'row 6, column "b" is empty'),
-        (text().replace(str(ROWS[4, 1]), "high"), [], 'row 6, column "b" is not a number'),
+        (text().replace(str(ROWS[4, 1]), "high"), [], 'row 6, column "b": "high" is not a number'),
         (text().replace(str(ROWS[4, 1]), "inf"), [], 'row 6, column "b" is infinite'),
         (text().replace(f",{ROWS[4, 1]}", ""), [], "row 6 has 3 columns, the first one 4"),
         (text(), ["--target", "lable"], 'Did you mean "label"'),
