@@ -15,6 +15,7 @@ from simulate.execution.to_store import run_into
 from statmech import Scenario, ScenarioError, StoreError, load
 from statmech.results import store
 from statmech.results.store_creation import create
+from statmech.results.stored_config import values_of
 from statmech.results.sweep_store import SweepStore
 from statmech.results.verification import verify
 
@@ -143,7 +144,7 @@ def test_a_sweep_may_be_extended_by_another_file_or_data_set(here, path, made_da
     assert run_into(path, more) == (24, 0, 0)
     np.testing.assert_array_equal(store.load(path).R, simulate.run(more).R)
     assert verify(path).sound
-    assert set(store.load(path).attrs["data"]) == {"x.csv", "y.npy"}
+    assert set(values_of(store.load(path).attrs)["data"]) == {"x.csv", "y.npy"}
     monkeypatch.setenv("STATMECH_DATA", str(made_data))
     for data in ("votes", "votes,promoters"):
         study = load("votes", [f"data={data}", "classifier=perceptron", "folds=2", "seeds=1"])

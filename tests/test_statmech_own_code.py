@@ -249,7 +249,7 @@ def test_libraries_on_pythonpath_are_no_code_of_the_user(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     for name in ("simulation", "theory"):
-        assert store.load(next(tmp_path.glob(f"results/*/{name}.zarr"))).attrs["code"] == {}
+        assert store.load(next(tmp_path.glob(f"results/*/{name}.zarr"))).attrs["code"] == "{}"
 
 
 def test_an_edit_after_the_import_does_not_change_the_digest_of_the_code_in_memory(mine):

@@ -21,6 +21,7 @@ from statmech.results.citations import bibtex, cited, readable
 from statmech.results.log import logs, runs
 from statmech.results.results import load_results
 from statmech.results.store import version_in_words
+from statmech.results.stored_config import values_of
 from statmech.runtime import files
 from statmech.runtime.extras import require
 from statmech.scenarios.axes import points
@@ -244,7 +245,7 @@ def _provenance(results: Results, part: str) -> dict[str, str]:
     dataset = getattr(results, part)
     if dataset is None:
         return {}
-    known = dataset.attrs
+    known = values_of(dataset.attrs)
     versions = ", ".join(f"{name} {version}" for name, version in known.get("versions", {}).items())
     return {
         "source": worded(known.get("source", "")),

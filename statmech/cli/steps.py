@@ -11,6 +11,7 @@ import typer
 
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError, DamagedError
+from statmech.results.stored_config import values_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,8 +105,9 @@ def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
         return None
     if dataset is None:
         return None
-    if not store.is_of_this_version(dataset.attrs):
-        print(f"{job.theory}: is by {store.version_in_words(dataset.attrs)}; it is recomputed", file=sys.stderr)
+    made_by = values_of(dataset.attrs)
+    if not store.is_of_this_version(made_by):
+        print(f"{job.theory}: is by {store.version_in_words(made_by)}; it is recomputed", file=sys.stderr)
         return None
     print(UP_TO_DATE.format(job.theory), file=sys.stderr)
     return dataset

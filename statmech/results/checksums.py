@@ -25,10 +25,10 @@ def write(store: Path) -> None:
     """Record the checksum of every file of a store, and flush the files to disk."""
     own = _names(store)
     digests = {name: _digest(store / name) for name in own}
-    group = json.loads((store / ROOT).read_text())
+    group = json.loads((store / ROOT).read_text(encoding="utf-8"))
     group["attributes"][SEALED] = {name: digest for name, digest in digests.items() if name != ROOT}
     group["attributes"][SEALED][ROOT] = _digest_of_group(group)
-    (store / ROOT).write_text(json.dumps(group, indent=2))
+    (store / ROOT).write_text(json.dumps(group, indent=2), encoding="utf-8")
     for name in own:
         with (store / name).open("r+b") as written:
             os.fsync(written.fileno())

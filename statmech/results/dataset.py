@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.inputs import Inputs, label_of
-from statmech.results.stored_config import config_of
+from statmech.results.stored_config import as_attributes, config_of
 from statmech.scenarios.axes import is_axis
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
@@ -42,7 +42,8 @@ def blank(scenario: AbstractScenario, seeds: int | None, **attrs: Any) -> xr.Dat
             values = np.full([sizes[d] for d in dims], variable.missing)
             long_name = _long_name(variable, theory=seeds is None)
             data[name] = (dims, values, {"long_name": long_name, "units": "1", **variable.attrs})
-    return xr.Dataset(data, coordinates(scenario, sizes), {"config": json.dumps(scenario.config()), **attrs})
+    attributes = as_attributes({"config": json.dumps(scenario.config()), **attrs})
+    return xr.Dataset(data, coordinates(scenario, sizes), attributes)
 
 
 def _long_name(variable: Variable, theory: bool) -> str:

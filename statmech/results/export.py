@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,5 +105,4 @@ def netcdf(simulation: Either, theory: xr.Dataset | None = None) -> bytes:
     if results.theory is not None:
         parts.append(results.theory.rename({name: f"{name}_theory" for name in results.theory.data_vars}))
     merged = xr.merge(parts, combine_attrs="override", compat="override")
-    attrs = {name: it if isinstance(it, str | int | float) else json.dumps(it) for name, it in merged.attrs.items()}
-    return bytes(merged.assign_attrs(attrs).to_netcdf(engine="scipy"))
+    return bytes(merged.to_netcdf(engine="scipy"))

@@ -15,6 +15,7 @@ from statmech.errors import StoreError
 from statmech.results import store
 from statmech.results.dataset import scenario_of
 from statmech.results.status import read as status_of
+from statmech.results.stored_config import values_of
 from statmech.results.stored_theory import as_theory_of, load_theory
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
@@ -67,7 +68,7 @@ class Results:
         if self.folder is None:  # what a program computes in one process is its own affair
             return
         datasets = [dataset for dataset in (self.simulation, self.theory) if dataset is not None]
-        codes = [dataset.attrs["code"] for dataset in datasets if "code" in dataset.attrs]
+        codes = [values_of(dataset.attrs)["code"] for dataset in datasets if "code" in dataset.attrs]
         if len(codes) == 2 and codes[0] != codes[1]:
             names = ", ".join(sorted(codes[0] | codes[1]))
             raise StoreError(f"{self.folder}: simulation and theory were computed with different contents of {names}")

@@ -19,7 +19,7 @@ from statmech.errors import DamagedError, StoreError, unreadable, unwritable
 from statmech.results import checksums
 from statmech.results.dataset import misfits
 from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
-from statmech.results.stored_config import config_of, differences, with_figure
+from statmech.results.stored_config import as_attributes, config_of, differences, values_of, with_figure
 from statmech.running_command import command_name, option
 from statmech.runtime import own_code
 from statmech.runtime.programs import ROOT, source_digest, version_of
@@ -35,7 +35,7 @@ IDENTITY = "store"  # the attribute that distinguishes a store from any other of
 DONE = 1  # the state of a finished run
 MADE_BY = "made_by"  # of each run, in the store of a sweep: the number of the version that computed it
 VERSION = ("commit", "versions")  # what distinguishes two versions in the provenance of a result
-ATTRIBUTES = {"commit": str, "machine": str, "python": str, "source": str, "versions": dict, "data": dict, "code": dict}
+TEXTS = ("commit", "machine", "python", "source")
 LAST_DIGIT_SETTINGS = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables
 RECORDED = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
@@ -67,7 +67,7 @@ def save(dataset: xr.Dataset, path: Path, figure: FigureKey = None) -> None:
     ...     round(load(Path(folder) / "theory.zarr").eps_g.item(), 4)
     0.1254
     """
-    attrs = provenance()
+    attrs = as_attributes(provenance())
     if figure is not None:
         attrs["config"] = json.dumps(with_figure(config_of(dataset.attrs), figure))
     try:
@@ -141,19 +141,10 @@ def load(path: str | Path) -> xr.Dataset:
 def check_attributes(attrs: Mapping[str, Any]) -> None:
     """Raise `ValueError` for attributes that are not of the type that their readers need."""
     config_of(attrs)
-    earlier = attrs.get("earlier", [])
-    if not isinstance(earlier, list) or not all(isinstance(one, dict) for one in earlier):
-        raise ValueError("its attribute earlier is not a list of mappings")
-    for one in (attrs, *earlier):
-        _check_types(one)
-
-
-def _check_types(attrs: Mapping[str, Any]) -> None:
-    for name, kind in ATTRIBUTES.items():
-        value = attrs.get(name, kind())
-        texts = list(value.values()) if kind is dict and isinstance(value, dict) else [value]
-        if not isinstance(value, kind) or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"its attribute {name} is not {'a mapping of texts' if kind is dict else 'a text'}")
+    values = values_of(attrs)
+    for one in (values, *values.get("earlier", [])):
+        if wrong := [name for name in TEXTS if not isinstance(one.get(name, ""), str)]:
+            raise ValueError(f"its attribute {wrong[0]} is not a text")
 
 
 def _with_done(dataset: xr.Dataset) -> xr.Dataset:
@@ -187,7 +178,8 @@ def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
         return
     runs = np.arange(dataset[STATE].size).reshape(dataset[STATE].shape)
     values = {str(name): it.values for name, it in dataset.data_vars.items() if "seed" in it.dims}
-    data, code = (dataset.attrs.get(name, {}) for name in ("data", "code"))
+    known = values_of(dataset.attrs)
+    data, code = (known.get(name, {}) for name in ("data", "code"))
     computed = fingerprints(
         {name: it for name, it in values.items() if name not in (STATE, FINGERPRINT)},
         runs,
@@ -211,7 +203,7 @@ def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None
         reading = f"`statmech {command_name() or 'figure'} {path.parent}` takes what is stored"
         raise StoreError(another_config(path, changed, reading))
     check_form(path, dataset, scenario)
-    if other := other_code(path, scenario, dataset.attrs.get("code")):
+    if other := other_code(path, scenario, values_of(dataset.attrs).get("code")):
         raise StoreError(f"{other}. {recomputing(path)}")
     return dataset
 

@@ -21,7 +21,7 @@ from statmech.results.chunks import Chunk, chunk_lengths
 from statmech.results.dataset import coordinates
 from statmech.results.fingerprints import FINGERPRINT
 from statmech.results.store import DONE, MADE_BY, STATE, consolidate, provenance, quiet
-from statmech.results.stored_config import FIGURE, config_of, differences, with_figure
+from statmech.results.stored_config import FIGURE, as_attributes, config_of, differences, with_figure
 from statmech.results.sweep_store import FAILED, MISSING, SweepStore
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
@@ -59,7 +59,7 @@ def create(
     config = with_figure(scenario.config(), figure)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        identity = {"store": uuid.uuid4().hex, **attrs, "earlier": _earlier(old)}
+        identity = {"store": uuid.uuid4().hex, **attrs, "earlier": [as_attributes(one) for one in _earlier(old)]}
         _create_empty(new, scenario, config, identity, chunk_lengths(scenario), fingerprinted=verifiable)
         if old is not None:
             _copy(old, SweepStore(new), scenario)
@@ -205,10 +205,10 @@ def _create_empty(
     path.mkdir()  # an error where a link, which would be written through, cannot be removed
     empty = xr.Dataset(
         coords=coordinates(scenario, {"seed": scenario.seeds}),
-        attrs={"config": json.dumps(config), **attrs, "chunks": lengths},
+        attrs={"config": json.dumps(config), **as_attributes(attrs), "chunks": lengths},
     )
     with quiet():
-        empty.assign_attrs(provenance()).to_zarr(path, consolidated=False, mode="w")
+        empty.assign_attrs(as_attributes(provenance())).to_zarr(path, consolidated=False, mode="w")
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
 
     def add(name: str, inner: tuple[str, ...], missing: Any, attrs: dict[str, Any]) -> None:

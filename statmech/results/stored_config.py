@@ -1,4 +1,6 @@
-"""The config in a store: that of the scenario, and the published figure that the folder of results remembers.
+"""The attributes of a store or dataset: texts and numbers, as NetCDF asks, of which some hold more as JSON.
+
+The config is that of the scenario, and the published figure that the folder of results remembers.
 
 The figure is a property of the folder, not of the model: two configs that differ in it alone have the same results.
 """
@@ -13,6 +15,7 @@ from statmech.errors import shortened
 from statmech.scenarios.composition import Composition
 
 FIGURE = "figure"
+STRUCTURED = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # attributes that are written as JSON
 
 
 def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -28,6 +31,43 @@ def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise ValueError("its config is not a mapping of keys to values")
     return config
+
+
+def as_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as attributes, which to_netcdf can write.
+
+    >>> as_attributes({"commit": "4d1c2e7", "code": {}})
+    {'commit': '4d1c2e7', 'code': '{}'}
+    """
+    return {name: json.dumps(value) if name in STRUCTURED else value for name, value in values.items()}
+
+
+def values_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the values of attributes, the inverse of `as_attributes`.
+
+    Raises `ValueError` for what is no JSON of the right type, and for mappings of anything but texts.
+    """
+    values = dict(attributes)
+    for name, kind in STRUCTURED.items():
+        if name in values:
+            values[name] = _parsed(name, values[name], kind)
+    return values
+
+
+def _parsed(name: str, text: object, kind: type) -> Any:
+    value: Any
+    try:
+        value = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        value = None
+    mappings: Any = value if kind is list else [value]
+    if not (isinstance(value, kind) and all(isinstance(one, dict) for one in mappings)):
+        raise ValueError(f"its attribute {name} is not a {'list of mappings' if kind is list else 'mapping'} in JSON")
+    if kind is list:
+        return [values_of(one) for one in mappings]
+    if not all(isinstance(one, str) for one in mappings[0].values()):
+        raise ValueError(f"its attribute {name} is not a mapping of texts")
+    return mappings[0]
 
 
 def with_figure(config: dict[str, Any], figure: str | Composition | None) -> dict[str, Any]:

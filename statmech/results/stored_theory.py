@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from statmech.errors import StoreError
 from statmech.results.dataset import arrays_of, blank, scenario_of
 from statmech.results.store import check_form, load, other_code, recomputing, replacing
-from statmech.results.stored_config import differences, without_figure
+from statmech.results.stored_config import differences, values_of, without_figure
 from statmech.scenarios.base import AbstractScenario
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = 
     adapted = as_theory_of(dataset, scenario)
     if adapted is None:
         (refuse or partial(_refuse, path, scenario))(stored)
-    elif other := other_code(path, scenario, dataset.attrs.get("code")):
+    elif other := other_code(path, scenario, values_of(dataset.attrs).get("code")):
         raise StoreError(f"{other}. {replacing() if refuse else recomputing(path)}")
     return adapted
 

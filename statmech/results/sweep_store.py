@@ -28,7 +28,7 @@ from statmech.results.store import (
     provenance,
     quiet,
 )
-from statmech.results.stored_config import config_of
+from statmech.results.stored_config import config_of, values_of
 from statmech.runtime import files
 
 MISSING, FAILED = 0, 2
@@ -77,19 +77,19 @@ class SweepStore:
     @property
     def data(self) -> dict[str, str]:
         """The digests of the data sets that the config names, as they were when the store was created."""
-        return dict(self.group.attrs.get("data", {}))
+        return dict(values_of(self.group.attrs).get("data", {}))
 
     @property
     def code(self) -> dict[str, str] | None:
         """The digests of the user's files when the store was created; None if it did not record them."""
-        code: dict[str, str] | None = self.group.attrs.get("code")
+        code: dict[str, str] | None = values_of(self.group.attrs).get("code")
         return code
 
     @property
     def provenances(self) -> list[dict[str, Any]]:
         """The provenance of each version that has computed runs, the latest last."""
-        attrs = self.group.attrs
-        return [*attrs.get("earlier", []), {name: attrs[name] for name in provenance() if name in attrs}]
+        values = values_of(self.group.attrs)
+        return [*values.get("earlier", []), {name: values[name] for name in provenance() if name in values}]
 
     @property
     def is_of_this_version(self) -> bool:
