@@ -96,7 +96,7 @@ class DataSource:
 
 def _sources(path: Path) -> dict[str, DataSource]:
     """The data sets of a table."""
-    tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text())
+    tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))
     return {name: DataSource(**{key: _value(value) for key, value in table.items()}) for name, table in tables.items()}
 
 

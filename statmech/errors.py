@@ -92,6 +92,10 @@ class DivergedError(StatmechError, ArithmeticError):
     """A simulated student whose length left the range in which its numbers are accurate; the message names it."""
 
 
+class DeviceError(StatmechError, RuntimeError):
+    """A device that JAX is told to use and that this machine does not have."""
+
+
 class ForkedError(StatmechError, RuntimeError):
     """A computation in a fork of a process that has already used JAX; it would never end."""
 

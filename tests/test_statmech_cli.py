@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from conftest import quick_environment
 from conftest import statmech as exit_code
 
 from figures import FIGURES
-from statmech import Scenario, __version__
+from statmech import Scenario, __version__, load_results
 from statmech.cli import events, main
 from statmech.cli.commands import app
 from statmech.cli.execution import execution_of
@@ -64,7 +65,7 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch, capsys):
     assert simulation.R.dims == ("rule", "K", "seed", "t", "student")
     assert theory.R.dims == ("rule", "K", "t", "student")
     assert json.loads(simulation.attrs["config"])["N"] == 30
-    assert simulation.attrs["versions"]["jax"]
+    assert '"jax"' in simulation.attrs["versions"]
 
 
 @pytest.mark.slow
@@ -269,6 +270,44 @@ def test_the_version_is_shown(capsys):
 def test_the_package_runs_as_a_command(module):
     done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60)
     assert done.stdout == f"statmech {__version__}\n"
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["configs"], ["info"], ["run", "ensemble", *TINY, "rule=hebb"]])
+def test_a_locale_without_unicode_changes_no_result(command, tmp_path):
+    done = statmech(*command, cwd=tmp_path, env=quick_environment() | ASCII)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streams", [">&-", "<&- >&-", ">&- 2>&-"])
+def test_a_closed_standard_output_is_named_and_receives_no_file(streams, tmp_path):
+    run = shlex.join([sys.executable, "-m", "statmech.cli", "run", "ensemble", *TINY, "rule=hebb", "--out", "x"])
+    given = {"cwd": tmp_path, "env": quick_environment(), "stderr": subprocess.PIPE, "text": True, "timeout": 240}
+    done = subprocess.run(["sh", "-c", f"exec {run} {streams}"], **given)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert ("standard output is closed" in done.stderr) == ("2>&-" not in streams)
+    [picture] = (tmp_path / "x").glob("*.png")
+    assert picture.read_bytes().endswith(b"IEND\xaeB`\x82")
+    assert load_results(tmp_path / "x").complete
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["run", "theory"])
+def test_devices_that_are_not_there_are_refused_in_one_sentence(command, tmp_path):
+    done = statmech(command, "ensemble", *TINY, cwd=tmp_path, env=quick_environment() | {"JAX_PLATFORMS": "bogus"})
+    assert (done.returncode, len(done.stderr.splitlines()), list(tmp_path.iterdir())) == (2, 1, [])
+    assert done.stderr.startswith("JAX finds no device of JAX_PLATFORMS=bogus")
+
+
+@pytest.mark.slow
+def test_programs_are_compiled_where_jax_does_not_compile(tmp_path):
+    env = quick_environment() | {"JAX_DISABLE_JIT": "1"}
+    done = statmech("run", "ensemble", "rule=hebb", "K=3", "N=1000", "t=20", "seeds=8", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr  # without programs 400 steps did not end in 150 s
 
 
 def test_completion_is_offered(monkeypatch, capsys):

@@ -1,5 +1,6 @@
 """The `statmech` command."""
 
+import io
 import os
 import sys
 from contextlib import suppress
@@ -33,6 +34,7 @@ def main() -> None:
 def command() -> None:
     """Run the command as a process of its own, which ends with it."""
     _leave_current_folder()
+    _prepare_streams()
     try:
         main()
     except SystemExit as done:
@@ -40,6 +42,24 @@ def command() -> None:
             raise
         interrupts.leave(done.code)
     interrupts.leave(0)
+
+
+def _prepare_streams() -> None:
+    """Open the standard streams that are closed, and print in every locale.
+
+    A file that was opened under the number of a closed stream would receive what is printed.
+    """
+    closed = sys.stdout is None
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            while os.open(os.devnull, os.O_RDWR) < number:  # the smallest number that is free
+                pass
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # characters that the locale lacks
+    if closed:
+        print("standard output is closed: nothing is printed there", file=sys.stderr)
 
 
 def _leave_current_folder() -> None:

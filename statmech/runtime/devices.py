@@ -11,8 +11,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from statmech.errors import DeviceError
 
 if TYPE_CHECKING:
     import jax
@@ -27,6 +30,20 @@ def has_jax() -> bool:
     True
     """
     return find_spec("jax") is not None
+
+
+@cache
+def check_platforms() -> None:
+    """Raise `DeviceError` if JAX is told to use devices, as by JAX_PLATFORMS, of which it finds none."""
+    import jax
+
+    try:
+        jax.local_devices()
+    except (AssertionError, RuntimeError) as failure:
+        asked = getattr(jax.config, "jax_platforms", None)
+        reason = f" ({str(failure).splitlines()[0]})" if str(failure) else ""
+        message = f"JAX finds no device of JAX_PLATFORMS={asked}{reason}: unset it, or set JAX_PLATFORMS=cpu"
+        raise DeviceError(message) from None
 
 
 @contextmanager
@@ -61,11 +78,16 @@ def next_device(*, gpu: bool) -> Iterator[None]:
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """A context in which JAX computes in float64, and allows the promotions and transfers that the user may forbid."""
+    """A context in which JAX computes in float64, compiles, and allows promotions and transfers that a user may forbid.
+
+    Without compiling (JAX_DISABLE_JIT) the smallest run would take minutes.
+    """
     import jax
 
+    check_platforms()
+
     promotions = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")
-    with jax.enable_x64(True), promotions[0], promotions[1], jax.transfer_guard("allow"):
+    with jax.enable_x64(True), promotions[0], promotions[1], jax.transfer_guard("allow"), jax.disable_jit(False):
         yield
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from statmech.runtime import files, own_code, system
+from statmech.runtime.devices import check_platforms, has_jax
 
 PROGRAMS = "programs"  # the folder, in that of the cache, of `statmech.runtime.programs`
 MAX_PROGRAM_BYTES = 2**26
@@ -88,6 +89,8 @@ class CheckedCache:
 
 def use_cache() -> None:
     """Let JAX cache the programs it compiles from now on, and notice functions of ours that were replaced."""
+    if os.environ.get("JAX_PLATFORMS", "cpu") not in ("", "cpu") and has_jax():
+        check_platforms()  # here: an error in a run counts as one of its parameters, which is tried again
     own_code.notice()
     cache_programs()
 

@@ -158,7 +158,7 @@ def _is_listed(path: Path) -> bool:
         row.partition(",")[0] == path.relative_to(folder).as_posix()
         for folder in path.parents
         for record in folder.glob("*.dist-info/RECORD")
-        for row in record.read_text().splitlines()
+        for row in record.read_text(encoding="utf-8").splitlines()
     )
 
 

@@ -42,7 +42,7 @@ def cores() -> int:
 def processor() -> str:
     """Return the name of the processor; empty where Linux does not state it, and on other systems."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
     facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
