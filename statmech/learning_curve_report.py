@@ -181,11 +181,10 @@ def _gain(curve: xr.Dataset, name: str) -> Iterator[str]:
     if int(last.P) <= int(now.P):
         return
     times, before, after = float(last.P / now.P), float(now[name]), float(last[name])
-    unit = "errors" if name == "eps_y" else "squared error"
-    sentence = (
-        f"{times:.3g} times as many rows: {before:.4g} -> {after:.4g}, {100 * (1 - after / before):.0f} % fewer {unit}"
-    )
-    sentence = sentence.replace("fewer squared", "less squared")
+    gain = round(100 * (1 - after / before))
+    less, unit = ("fewer", "errors") if name == "eps_y" else ("less", "squared error")
+    change = f"{abs(gain)} % {less if gain >= 0 else 'more'} {unit}"
+    sentence = f"{times:.3g} times as many rows: {before:.4g} -> {after:.4g}, {change}"
     if curve.attrs["verdict"] != "theory":
         width = GAIN_ERROR * np.log2(times)
         ends = [100 * (1 - after / before * np.exp(sign * width)) for sign in (1, -1)]

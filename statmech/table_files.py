@@ -30,7 +30,8 @@ MAX_BYTES = 2**28  # of a file, unpacked: pandas holds about four times as much
 MAX_COLUMNS = 20_000
 SEPARATORS = (",", ";", "\t", "|")
 SAMPLE_ROWS = 200  # from which separator, decimal comma and header are recognised
-MISSING_WORDS = ("?", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A", "-", ".", "")
+MISSING_WORDS = ("", "?", "NA", "N/A", "na", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "null", "NULL")
+MISSING_NUMBERS = ("-", "--", ".", "None")  # missing cells among numbers; among words, as of a target + and -, words
 UNPACKERS: dict[bytes, Callable[[io.BytesIO], IO[bytes] | gzip.GzipFile]] = {  # by the first bytes of a file
     b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
     b"BZh": bz2.BZ2File,
@@ -179,16 +180,29 @@ def _parsed(path: str, text: str, notes: list[str], given: FileFormat) -> TableF
             index_col=False,
             decimal="," if comma else ".",
             na_values=[*MISSING_WORDS, *given.na],
+            keep_default_na=False,
             low_memory=False,
             **whitespace,
         )
     except (ValueError, pd.errors.ParserError) as failure:
         raise ConfigError(f"{path}: not a readable table: {failure}") from None
+    frame = frame.apply(_without_marks, comma=comma) if len(frame) else frame
     frame.columns = pd.Index(names)
     if row_names:
         notes.append("the names of the rows are left out")
         frame = frame.drop(columns=names[0])
     return TableFile(frame, tuple(notes), 1 + header)
+
+
+def _without_marks(column: pd.Series, comma: bool) -> pd.Series:
+    """Return a column of numbers and marks of missing ones as numbers, any other as it is."""
+    import pandas as pd
+
+    if column.dtype.kind != "O" or not (marked := column.isin(MISSING_NUMBERS)).any():
+        return column
+    rest = column[~marked].dropna().astype(str)
+    numbers = pd.to_numeric(rest.str.replace(",", ".") if comma else rest, errors="coerce")
+    return column if numbers.isna().any() else numbers.reindex(column.index)
 
 
 def recognise_separator(text: str) -> str:
@@ -302,7 +316,7 @@ def is_number(cell: str) -> bool:
 
 
 def _is_missing(cell: str) -> bool:
-    return cell.strip() in MISSING_WORDS
+    return cell.strip() in (*MISSING_WORDS, *MISSING_NUMBERS)
 
 
 def _names(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[str], bool]:

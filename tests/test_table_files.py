@@ -107,6 +107,21 @@ def test_words_booleans_dates_and_missing_cells_become_numbers():
     assert "1 missing cell replaced by the mean of the column" in table.notes
 
 
+def test_a_mark_is_a_word_among_words_and_a_missing_cell_among_numbers(tmp_path):
+    signs, grades = np.where(WORDS == "sick", "+", "-"), np.where(WORDS == "sick", "None", "mild")
+    for words in (signs, grades):
+        (tmp_path / "t.csv").write_text(text(words=words))
+        table = read(str(tmp_path / "t.csv"), "label")
+        assert (len(table.y), set(table.labels)) == (60, set(words.tolist()))
+    for sep, decimal in ((",", "."), (";", ",")):
+        for mark in ("-", ".", "None", "--"):
+            cell = str(ROWS[4, 1]).replace(".", decimal)
+            (tmp_path / "t.csv").write_text(text(sep=sep, decimal=decimal).replace(cell, mark))
+            table = read(str(tmp_path / "t.csv"), "label")
+            assert table.notes[0].startswith("60 rows, 3 columns: 3 of numbers")
+            assert table.X[4, 1] == pytest.approx(np.delete(ROWS[:, 1], 4).mean())
+
+
 def test_few_values_of_which_some_are_words_are_words_and_a_single_one_is_a_mistake():
     doors = np.tile(["2", "3", "4", "5more"], 15)
     assert frame(doors=doors).notes[0] == "60 rows, 3 columns: 2 of numbers, 1 of words (3 indicators)"
