@@ -24,12 +24,12 @@ SECTIONS = {"zip", "zipped", "parameters"}  # keys whose problems keep all other
 
 def all_problems(kind: type[ConfigKeys], given: dict[str, Any], failure: ValidationError) -> list[Problem]:
     """The problems that pydantic found, and those that the remaining keys would show once these are corrected."""
-    found = problems(failure, kind.known_keys(), sections_of(kind))
-    keys = {str(location[0]) for location, _ in found if location}
+    key_problems = problems(failure, kind.known_keys(), sections_of(kind))
+    keys = {str(location[0]) for location, _ in key_problems if location}
     if keys & SECTIONS:
-        return [*found, *_without_sections(kind, given, keys)]
+        return [*key_problems, *_without_sections(kind, given, keys)]
     checked = all(not error["loc"] for error in failure.errors())  # keys are valid in themselves, and were compared
-    return found if checked or failure.error_count() > MOST else [*found, *_remaining(kind, given, keys)]
+    return key_problems if checked or failure.error_count() > MOST else [*key_problems, *_remaining(kind, given, keys)]
 
 
 def _without_sections(kind: type[ConfigKeys], given: dict[str, Any], keys: set[str]) -> Iterator[Problem]:
@@ -46,14 +46,18 @@ def _without_sections(kind: type[ConfigKeys], given: dict[str, Any], keys: set[s
 def _remaining(kind: type[ConfigKeys], given: dict[str, Any], invalid: set[str]) -> list[Problem]:
     """The problems that valid keys have with each other, whatever the invalid ones may become."""
     keys: dict[str, Any] = kind._gather(given)  # type: ignore[operator]
-    keys["zipped"], broken = _intact(keys.get("zipped", ()), invalid)
-    invalid = invalid | broken
+    keys["zipped"], incomplete = _intact(keys.get("zipped", ()), invalid)
+    invalid = invalid | incomplete
     parameters = {name: value for name, value in keys["parameters"].items() if name not in invalid}
     keys["parameters"] = kind._typed(parameters)
     valid = {name: value for name, value in keys.items() if name not in invalid}
     choices = [{kind.CHOICE: name} for name in kind.KINDS] if kind.CHOICE in invalid else [{}]
-    found = [list(_joint(_partial(kind, {**valid, **choice}), invalid)) for choice in choices]
-    return [problem for problem in found[0] if all(problem in others for others in found[1:])]
+    problem_lists = [list(_joint(_partial(kind, {**valid, **choice}), invalid)) for choice in choices]
+    return [
+        problem
+        for problem in problem_lists[0]
+        if all(problem in other_problems for other_problems in problem_lists[1:])
+    ]
 
 
 def _intact(groups: tuple[tuple[str, ...], ...], invalid: set[str]) -> tuple[tuple[tuple[str, ...], ...], set[str]]:
@@ -89,5 +93,5 @@ def _joint(partial: ConfigKeys, invalid: set[str]) -> Iterator[Problem]:
 def _concerns(problem: Problem, keys: set[str]) -> bool:
     """True if a problem is at one of these keys, or mentions one."""
     location, sentence = problem
-    words = re.findall(r"\w+", sentence.partition(" Known: ")[0])
-    return (bool(location) and location[0] in keys) or not keys.isdisjoint(words)
+    mentioned = re.findall(r"\w+", sentence.partition(" Known: ")[0])
+    return (bool(location) and location[0] in keys) or not keys.isdisjoint(mentioned)

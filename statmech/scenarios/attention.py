@@ -114,13 +114,13 @@ class Attention(AbstractScenario):
 
     def seconds(self) -> float:
         dimensions = [cell.N for cell in self.cells()]
-        drawn = sum(DRAW * N * N for N in set(dimensions))
-        return self.t[-1] * (drawn + sum(N * (ATTEND + ATTEND_PER_FEATURE * N) for N in dimensions))
+        drawn_seconds = sum(DRAW * N * N for N in set(dimensions))
+        return self.t[-1] * (drawn_seconds + sum(N * (ATTEND + ATTEND_PER_FEATURE * N) for N in dimensions))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> AttentionCell:
-        given: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "error_rate")}
-        own: dict[str, Any] = {"probes": self.probes, "memory": self.memory, "index": index}
-        return AttentionCell(values["attention"], self.kind_at(values), **given, **own)
+        cell_values: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "error_rate")}
+        shared_values: dict[str, Any] = {"probes": self.probes, "memory": self.memory, "index": index}
+        return AttentionCell(values["attention"], self.kind_at(values), **cell_values, **shared_values)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def once(values: list[Any]) -> list[Any]:
     >>> once([{"t0": 5}, {"t0": 7}, {"t0": 5}])
     [{'t0': 5}, {'t0': 7}]
     """
-    return [value for at, value in enumerate(values) if value not in values[:at]]
+    return [value for index, value in enumerate(values) if value not in values[:index]]
 
 
 def points(value: Any) -> tuple[Any, ...]:
@@ -151,6 +151,6 @@ def axis_of(
     (0.0, 0.5, 1.0)
     """
     schema = TypeAdapter(value_type).json_schema() if schema is None else schema
-    many = Annotated[tuple[value_type, ...], Field(min_length=1)]
-    read = BeforeValidator(lambda given: expand(given) if spaced and not is_value(given) else given)
-    return ReadAs(Annotated[one_or_many(value_type, many), read, WithJsonSchema(axis_schema(schema, spaced))])
+    list_type = Annotated[tuple[value_type, ...], Field(min_length=1)]
+    reader = BeforeValidator(lambda given: expand(given) if spaced and not is_value(given) else given)
+    return ReadAs(Annotated[one_or_many(value_type, list_type), reader, WithJsonSchema(axis_schema(schema, spaced))])

@@ -80,8 +80,8 @@ class AbstractScenario(ConfigKeys):
 def check_type(scenario: object) -> None:
     """Raise `TypeError` if this is not a scenario; likely it is the name of a config."""
     if not isinstance(scenario, AbstractScenario):
-        given = f"not {type(scenario).__name__}"
-        raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {given}")
+        actual = f"not {type(scenario).__name__}"
+        raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {actual}")
 
 
 def _jsonable(value: Any) -> Any:

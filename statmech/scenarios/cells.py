@@ -25,7 +25,9 @@ class GridPoint(Cell, SimpleNamespace):
     def identity(self) -> dict[str, Any]:
         """The values that name this point, whatever its place in a grid."""
         plain = {name: value for name, value in vars(self).items() if name != "index"}
-        kinds = {name: {"name": type(it).__name__, **vars(it)} for name, it in plain.items() if is_dataclass(it)}
+        kinds = {
+            name: {"name": type(value).__name__, **vars(value)} for name, value in plain.items() if is_dataclass(value)
+        }
         return plain | kinds
 
 

@@ -54,11 +54,11 @@ class Composition(BaseModel):
     fit: bool = Field(default=False, description="whether exponents are fitted, on logarithmic axes")
 
     @model_serializer(mode="wrap")
-    def _stated(self, dump: ValidatorFunctionWrapHandler) -> dict[str, Any]:
+    def _dump_given_keys(self, dump: ValidatorFunctionWrapHandler) -> dict[str, Any]:
         """The keys that are stated, a single name as a word."""
-        every: dict[str, Any] = dump(self)
-        stated = {name: value for name, value in every.items() if value not in (None, [], (), False)}
-        return {name: value[0] if np.shape(value) == (1,) else value for name, value in stated.items()}
+        dumped: dict[str, Any] = dump(self)
+        given_keys = {name: value for name, value in dumped.items() if value not in (None, [], (), False)}
+        return {name: value[0] if np.shape(value) == (1,) else value for name, value in given_keys.items()}
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         return ((name, value) for name, value in super().__repr_args__() if value not in (None, (), False))
@@ -77,9 +77,9 @@ class Composition(BaseModel):
             "by": (*self.series, *self.split),
             "with": (self.points and PurePath(self.points).stem, "fit" if self.fit else None),
         }
-        named = {word: [name for name in names if name] for word, names in parts.items()}
-        words = [part for word, names in named.items() if names for part in (word, *names)]
-        return "_".join(word for word in words if word) or "overlay"
+        given_names = {prefix: [name for name in names if name] for prefix, names in parts.items()}
+        name_parts = [part for prefix, names in given_names.items() if names for part in (prefix, *names)]
+        return "_".join(prefix for prefix in name_parts if prefix) or "overlay"
 
     def problems(self, scenario: AbstractScenario) -> Iterator[Problem]:
         """Why results of a scenario cannot be drawn like this, with the key of each sentence.
@@ -89,15 +89,15 @@ class Composition(BaseModel):
         scenario
             A scenario of any kind.
         """
-        along, known = axes(scenario), drawable(scenario)
-        yield from _of_x(self.x, scenario, along, known)
-        for key, named in (("y", self.y), ("over", (self.over,) if self.over else ())):
-            yield from (((key,), sentence) for name in named for sentence in _of_variable(name, scenario, known))
+        axis_dims, variables = axes(scenario), drawable(scenario)
+        yield from _of_x(self.x, scenario, axis_dims, variables)
+        for key, names in (("y", self.y), ("over", (self.over,) if self.over else ())):
+            yield from (((key,), sentence) for name in names for sentence in _of_variable(name, scenario, variables))
         for key in ("series", "split"):
             for name in getattr(self, key):
-                if name not in along:
-                    yield (key,), _not_an_axis(name, scenario, along)
-                elif self.x in along and along[name] == along[self.x]:
+                if name not in axis_dims:
+                    yield (key,), _not_an_axis(name, scenario, axis_dims)
+                elif self.x in axis_dims and axis_dims[name] == axis_dims[self.x]:
                     yield (key,), f"{name} lies along x"
                 elif key == "split" and name in self.series:
                     yield (key,), f"{name} is among the series"
@@ -120,8 +120,8 @@ series, split, over, points, fit.
         return Composition(**given)
     except ValidationError as failure:
         keys = {"figure": [*Composition.model_fields]}
-        found = [((*location,), sentence) for location, sentence in problems(failure, keys["figure"])]
-        lines = [f"figure.{location[0]}: {sentence}" for location, sentence in found]
+        section_problems = [((*location,), sentence) for location, sentence in problems(failure, keys["figure"])]
+        lines = [f"figure.{location[0]}: {sentence}" for location, sentence in section_problems]
         raise ConfigError("\n".join(lines).replace("a key of a config", "a key of figure")) from None
 
 
@@ -133,8 +133,8 @@ def axes(scenario: AbstractScenario) -> dict[str, str]:
     {'rule': 'rule', 'eta': 'eta_flip', 'flip': 'eta_flip', 't': 't'}
     """
     swept = {name: dim for dim, coordinates in scenario.dimensions.items() for name in coordinates}
-    named = sorted(swept, key=list(scenario.axis_values()).index) if swept else []
-    several = {name: swept[name] for name in named if scenario.shape[swept[name]] > 1}
+    sorted_names = sorted(swept, key=list(scenario.axis_values()).index) if swept else []
+    several = {name: swept[name] for name in sorted_names if scenario.shape[swept[name]] > 1}
     return several | {dim: dim for dim, values in times(scenario).items() if values.size > 1}
 
 
@@ -146,8 +146,12 @@ def times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
 def drawable(scenario: AbstractScenario) -> dict[str, Variable]:
     """The variables that figures can show: numbers, at most one per student (no overlaps of single units)."""
     inner = {*times(scenario), *AVERAGED}
-    every = {**scenario.variables, **scenario.theory_only}
-    return {name: it for name, it in every.items() if it.missing is np.nan and {*it.dims} <= inner}
+    all_variables = {**scenario.variables, **scenario.theory_only}
+    return {
+        name: variable
+        for name, variable in all_variables.items()
+        if variable.missing is np.nan and {*variable.dims} <= inner
+    }
 
 
 def _of_x(
@@ -163,10 +167,10 @@ def _of_x(
 
 
 def _of_variable(name: str, scenario: AbstractScenario, known: dict[str, Variable]) -> Iterator[str]:
-    other = scenario.variables.get(name)
-    if other is not None and {*other.dims} & {*UNITS}:
+    variable = scenario.variables.get(name)
+    if variable is not None and {*variable.dims} & {*UNITS}:
         yield f"{name} has a value per pair of units, which figures do not show. {_listed(known)}"
-    elif other is not None and name not in known:
+    elif variable is not None and name not in known:
         yield f"{name} is not a number, which figures could show. {_listed(known)}"
     elif name not in known:
         yield not_known(name, "a variable of these results", known)

@@ -72,38 +72,38 @@ class ConfigKeys(Defaults, BaseModel):
             raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
         if "zip" in given:
             given["zipped"] = unzip(given, cls.axis_names())
-        known = known_parameters(cls.classes())
-        for name in known.keys() & cls.model_fields.keys():
-            of = ", ".join(described(cls.classes(), name))
-            raise ScenarioError([((name,), f"is a key of a config, so the parameter of {of} needs another name")])
-        stated = {name: known[name].default for name in cls.AXES if name in known}
-        given[PARAMETERS] = stated | {name: given.pop(name) for name in known if name in given}
+        parameters = known_parameters(cls.classes())
+        for name in parameters.keys() & cls.model_fields.keys():
+            owners = ", ".join(described(cls.classes(), name))
+            raise ScenarioError([((name,), f"is a key of a config, so the parameter of {owners} needs another name")])
+        defaults = {name: parameters[name].default for name in cls.AXES if name in parameters}
+        given[PARAMETERS] = defaults | {name: given.pop(name) for name in parameters if name in given}
         return given
 
     @field_validator(PARAMETERS, mode="before")
     @classmethod
     def _typed(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Parameters in the types that the classes state."""
-        values, found = {}, list[Problem]()
+        values, conversion_problems = {}, list[Problem]()
         for name, value in given.items():
             try:
                 values[name] = cls._typed_parameter(name, value)
             except ValidationError as failure:
-                found += [((name, *where), sentence) for where, sentence in problems(failure, [])]
+                conversion_problems += [((name, *where), sentence) for where, sentence in problems(failure, [])]
             except ScenarioError as failure:
-                found += failure.problems
-        if found:
-            raise ScenarioError(found)
+                conversion_problems += failure.problems
+        if conversion_problems:
+            raise ScenarioError(conversion_problems)
         return values
 
     @classmethod
     def _typed_parameter(cls, name: str, given: Any) -> Any:
         """One value, or an axis; words are among those that some class knows."""
-        having = described(cls.classes(), name)
-        if len({key.type if not key.numeric else float for key in having.values()}) > 1:
-            sentence = f"is not of one type among {', '.join(having)}: one of them needs another name"
+        key_by_class = described(cls.classes(), name)
+        if len({key.type if not key.numeric else float for key in key_by_class.values()}) > 1:
+            sentence = f"is not of one type among {', '.join(key_by_class)}: one of them needs another name"
             raise ScenarioError([((name,), sentence)])
-        keys = list(having.values())
+        keys = list(key_by_class.values())
         adapter = CONTROLLED if name in cls.OPTIMAL else PARAMETER_AXES[keys[0].type]
         values = adapter.validate_python(given)
         for index, value in enumerate(points(values) if keys[0].choices else ()):
@@ -116,9 +116,11 @@ class ConfigKeys(Defaults, BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         self.check_number(self.dimensions.values(), MAX_COMBINATIONS, "a store can hold")
-        found = [*self._axis_problems(), *self._parameter_problems(), *self._problems()] or [*self._name_problems()]
-        if found:
-            raise ScenarioError(found)
+        scenario_problems = [*self._axis_problems(), *self._parameter_problems(), *self._problems()] or [
+            *self._name_problems()
+        ]
+        if scenario_problems:
+            raise ScenarioError(scenario_problems)
         return self
 
     def _axis_problems(self) -> Iterator[Problem]:
@@ -126,18 +128,18 @@ class ConfigKeys(Defaults, BaseModel):
             if is_axis(value) and len(value) > MAX_AXIS:
                 yield (name,), f"an axis of {len(value)} values is more than {MAX_AXIS}"
 
-        for along in self.dimensions.values():
-            places = list(zip(*along.values(), strict=True))
-            if len(set(places)) < len(places):
-                yield (next(iter(along)),), "the axis has duplicate values"
+        for coordinates in self.dimensions.values():
+            positions = list(zip(*coordinates.values(), strict=True))
+            if len(set(positions)) < len(positions):
+                yield (next(iter(coordinates)),), "the axis has duplicate values"
 
     def _parameter_problems(self) -> Iterator[Problem]:
         """A value given once concerns those that have the parameter, if any has; an axis concerns all."""
         for choice, kinds in self.choices().items():
             for parameter in known_parameters(kinds).keys() & self.parameters.keys():
                 pairs = self.pairs(choice, parameter)
-                having = {name for name, kind in kinds.items() if parameter in parameters_of(kind)}
-                concerned = [pair for pair in pairs if pair[0] in having]
+                classes = {name for name, kind in kinds.items() if parameter in parameters_of(kind)}
+                concerned = [pair for pair in pairs if pair[0] in classes]
                 for name, value in pairs if is_axis(self.parameters[parameter]) or not concerned else concerned:
                     if problem := parameter_problem(choice, kinds, name, parameter, value):
                         yield (parameter,), problem
@@ -146,18 +148,18 @@ class ConfigKeys(Defaults, BaseModel):
     def _name_problems(self) -> Iterator[Problem]:
         """Names that one dataset cannot have together; on many disks, folders cannot differ by case only."""
         parameters = known_parameters(self.classes())
-        own = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
-        known: dict[str, str] = {}
-        for name in dict.fromkeys((*_fields(type(self)), *own, *self.every_key())):
-            other = known.setdefault(name.lower(), name)
-            if other != name:
-                yield self._clash(name, f"differs from {other} by case only, which many disks ignore")
-            elif name in own and name in parameters:
+        result_names = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
+        names_by_lowercase: dict[str, str] = {}
+        for name in dict.fromkeys((*_fields(type(self)), *result_names, *self.every_key())):
+            first_name = names_by_lowercase.setdefault(name.lower(), name)
+            if first_name != name:
+                yield self._clash(name, f"differs from {first_name} by case only, which many disks ignore")
+            elif name in result_names and name in parameters:
                 yield self._clash(name, "is a name in the results")
 
     def _clash(self, name: str, why: str) -> Problem:
-        having = ", ".join(described(self.classes(), name))
-        return (name,), f"{why}, so {f'the parameter of {having}' if having else 'one of them'} needs another name"
+        owners = ", ".join(described(self.classes(), name))
+        return (name,), f"{why}, so {f'the parameter of {owners}' if owners else 'one of them'} needs another name"
 
     @classmethod
     def describe(cls, name: str) -> Key:
@@ -183,8 +185,8 @@ class ConfigKeys(Defaults, BaseModel):
     @classmethod
     def axis_names(cls) -> list[str]:
         """Every key that may be an axis, in the order of the sweep's dimensions."""
-        others = [name for name in known_parameters(cls.classes()) if name not in cls.AXES]
-        return [name for axis in cls.AXES for name in (others if axis == PARAMETERS else [axis])]
+        remaining = [name for name in known_parameters(cls.classes()) if name not in cls.AXES]
+        return [name for axis in cls.AXES for name in (remaining if axis == PARAMETERS else [axis])]
 
     @classmethod
     def known_keys(cls) -> list[str]:
@@ -195,9 +197,9 @@ class ConfigKeys(Defaults, BaseModel):
     def axis_values(self) -> dict[str, Any]:
         """The given values of the keys that may be axes, in the order of the sweep's dimensions."""
         names = [name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._stated(name)]
-        own = {name: getattr(self, name) for name in names}
-        given = {**own, **self.parameters}
-        return {name: given[name] for name in self.axis_names() if name in given}
+        field_values = {name: getattr(self, name) for name in names}
+        values = {**field_values, **self.parameters}
+        return {name: values[name] for name in self.axis_names() if name in values}
 
     def _stated(self, name: str) -> bool:
         return name not in self.OMITTED or getattr(self, name) != self.OMITTED[name]

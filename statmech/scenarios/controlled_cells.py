@@ -30,7 +30,7 @@ class ControlledCell(Cell):
     @property
     def wishes(self) -> dict[str, Optimal]:
         """The keys that are wanted at their optimum."""
-        return {name: wish for name, wish in self.controls if isinstance(wish, Optimal)}
+        return {name: options for name, options in self.controls if isinstance(options, Optimal)}
 
     @property
     def polynomials(self) -> dict[str, Polynomials]:
@@ -49,7 +49,7 @@ class ControlledCell(Cell):
 
     def after(self, t: float) -> Self:
         """The cell from one of the `edges` up to the next, in the time from there on."""
-        now = {name: control.after(t) for name, control in self.given.items()}
-        wanted = tuple(self.wishes.items())
-        held = self.holding(**{name: at_start(value) for name, value in now.items()})
-        return replace(held, controls=(*controls_in(now), *wanted))
+        controls = {name: control.after(t) for name, control in self.given.items()}
+        optimal_items = tuple(self.wishes.items())
+        cell = self.holding(**{name: at_start(value) for name, value in controls.items()})
+        return replace(cell, controls=(*controls_in(controls), *optimal_items))

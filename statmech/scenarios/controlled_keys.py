@@ -70,22 +70,24 @@ def over_time(value: Any, schema: dict[str, Any], optimal: bool) -> ReadAs:
             raise ValueError(problems(failure, [])[0][1]) from None
 
     def control(given: Any) -> Control | Optimal:
-        found = control_from(given, number)
-        if isinstance(found, Optimal) and not optimal:
+        control_or_optimum = control_from(given, number)
+        if isinstance(control_or_optimum, Optimal) and not optimal:
             raise ValueError("has no optimum that is searched: it is a number or {at: [0, ...], is: [...]}")
-        return found
+        return control_or_optimum
 
-    of_time = Annotated[Any, AfterValidator(control), PlainSerializer(written_control)]
-    one = Annotated[Annotated[value, Tag("value")] | Annotated[of_time, Tag("given")], Discriminator(_form)]
-    return axis_of(one, {"anyOf": [schema, *schemas_over_time(schema, optimal)]}, is_value=is_section)
+    time_function = Annotated[Any, AfterValidator(control), PlainSerializer(written_control)]
+    number_or_function = Annotated[
+        Annotated[value, Tag("value")] | Annotated[time_function, Tag("given")], Discriminator(_form)
+    ]
+    return axis_of(number_or_function, {"anyOf": [schema, *schemas_over_time(schema, optimal)]}, is_value=is_section)
 
 
 def schemas_over_time(number: dict[str, Any], optimal: bool) -> list[dict[str, Any]]:
     """The JSON Schemas of functions of time."""
     times, values = ({"type": "array", "items": items, "minItems": 1} for items in ({"type": "number"}, number))
     steps = {"type": "object", "properties": {"at": times, "is": values}, "required": ["at", "is"]}
-    best = {"type": "object", "properties": {OPTIMAL: schema_of_optimum(number)}}
-    closed = [{**each, "additionalProperties": False} for each in (steps, *([best] if optimal else []))]
+    optimum = {"type": "object", "properties": {OPTIMAL: schema_of_optimum(number)}}
+    closed = [{**form, "additionalProperties": False} for form in (steps, *([optimum] if optimal else []))]
     return [*closed, {"const": OPTIMAL}] if optimal else closed
 
 
@@ -100,8 +102,8 @@ def controls_in(values: Mapping[str, Any]) -> tuple[tuple[str, Control | Optimal
 
 def control_problems(axes: Mapping[str, Any], last: float) -> Iterator[Problem]:
     """The first control that changes after the last time, and an objective with weights of tasks that there are not."""
-    given = {name: [value for value in points(axes[name]) if is_over_time(value)] for name in axes}
-    for name, controls in given.items():
+    controls_by_key = {name: [value for value in points(axes[name]) if is_over_time(value)] for name in axes}
+    for name, controls in controls_by_key.items():
         for control in controls:
             if isinstance(control, Control) and control.edges[-1] >= last:
                 yield (name,), f"changes at {control.edges[-1]:g}, not before the last time, t = {last:g}"
@@ -110,9 +112,9 @@ def control_problems(axes: Mapping[str, Any], last: float) -> Iterator[Problem]:
 
 def objective_problems(wishes: Mapping[str, list[Optimal]], tasks: int = 1) -> Iterator[Problem]:
     """Objectives whose weights are not one for each task, and keys that cannot be optimal together."""
-    for name, wanted in wishes.items():
-        for wish in wanted:
-            weights = wish.objective.weights
+    for name, options_list in wishes.items():
+        for options in options_list:
+            weights = options.objective.weights
             if weights is not None and len(weights) != tasks:
                 yield (
                     (WRITTEN.get(name, name),),
@@ -120,8 +122,12 @@ def objective_problems(wishes: Mapping[str, list[Optimal]], tasks: int = 1) -> I
                 )
                 return
     if len(wishes) > 1:
-        different = {(wish.segments, wish.points, wish.objective) for wanted in wishes.values() for wish in wanted}
-        if len(different) > 1:
+        distinct_options = {
+            (options.segments, options.points, options.objective)
+            for options_list in wishes.values()
+            for options in options_list
+        }
+        if len(distinct_options) > 1:
             names = " and ".join(WRITTEN.get(name, name) for name in wishes)
             yield (next(iter(wishes)),), f"{names} are optimal together for one objective and on the same segments only"
 
@@ -134,9 +140,12 @@ def two_rates_problems(controlled: Iterable[str], schedule: object) -> Iterator[
 
 def wishes_of(scenario: Any) -> dict[str, list[Optimal]]:
     """The keys of a scenario that are wanted at their optimum, with their wishes."""
-    given = {name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMAL}
-    found = {name: [value for value in points(values) if isinstance(value, Optimal)] for name, values in given.items()}
-    return {name: wishes for name, wishes in found.items() if wishes}
+    values_by_key = {name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMAL}
+    options_by_key = {
+        name: [value for value in points(values) if isinstance(value, Optimal)]
+        for name, values in values_by_key.items()
+    }
+    return {name: options for name, options in options_by_key.items() if options}
 
 
 def recorded_of_optimum(wishes: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,5 +158,5 @@ def searches(scenario: Any) -> Iterator[str]:
     if not getattr(scenario, "wishes", None):
         return
     number = sum(bool(cell.wishes) for cell in scenario.cells())
-    which = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
-    yield f"{which} at the optimum: each is searched before it is simulated, in seconds or minutes"
+    subject = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
+    yield f"{subject} at the optimum: each is searched before it is simulated, in seconds or minutes"

@@ -19,7 +19,7 @@ from statmech.scenarios.convex_setting import Setting
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number, config_key, one_of
 
-Kind = TypeVar("Kind")
+ClassT = TypeVar("ClassT")
 
 # the schema excludes the flip and the gain of labels that say nothing about the teacher, for which there is a sentence
 FlipAxis = Annotated[
@@ -55,7 +55,7 @@ def having(kinds: Mapping[str, type], key: str) -> list[str]:
     return [name for name, kind in kinds.items() if key in {field.name for field in fields(kind)}]
 
 
-def made(kind: type[Kind], values: dict[str, Any]) -> Kind:
+def made(kind: type[ClassT], values: dict[str, Any]) -> ClassT:
     """A teacher, or a distribution of weights, with those parameters that a point of a grid has."""
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
 
@@ -67,8 +67,8 @@ def teacher_at(values: dict[str, Any]) -> Teacher:
 
 def penalty_at(values: dict[str, Any]) -> Penalty:
     """The penalty at a point of a grid."""
-    share = PENALTIES[values["penalty"]]
-    return Penalty(values["l1_ratio"] if share is None else share)
+    l1_ratio = PENALTIES[values["penalty"]]
+    return Penalty(values["l1_ratio"] if l1_ratio is None else l1_ratio)
 
 
 def weights_at(values: dict[str, Any]) -> Weights:
@@ -104,44 +104,51 @@ class Belonging:
 
     def _stated(self, name: str) -> bool:
         """False for a key that concerns nothing here."""
-        decides, those = self._choices().get(name, ("", []))
-        concerns = not decides or bool({*those} & {*points(getattr(self, decides))})
+        deciding_key, values_with_key = self._choices().get(name, ("", []))
+        concerns = not deciding_key or bool({*values_with_key} & {*points(getattr(self, deciding_key))})
         return concerns and super()._stated(name)  # type: ignore[misc]
 
     def _unused_problems(self) -> Iterator[Problem]:
-        for key, (decides, those) in self._choices().items():
+        for key, (deciding_key, values_with_key) in self._choices().items():
             if not self._stated(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
-                chosen = " and ".join(points(getattr(self, decides)))
-                yield (key,), f"applies only to `{decides}: {'` or `'.join(those)}`, not to {chosen}"
+                chosen_values = " and ".join(points(getattr(self, deciding_key)))
+                yield (
+                    (key,),
+                    f"applies only to `{deciding_key}: {'` or `'.join(values_with_key)}`, not to {chosen_values}",
+                )
 
 
 class OfLosses(Belonging):
     """Keys of teachers, penalties and distributions of weights, each of which concerns some of these only."""
 
     def _choices(self) -> dict[str, tuple[str, list[str]]]:
-        some = [name for name, share in PENALTIES.items() if share is None]
-        return {**super()._choices(), "l1_ratio": ("penalty", some), "rho": ("weights", having(WEIGHTS, "rho"))}
+        mixed_penalties = [name for name, l1_ratio in PENALTIES.items() if l1_ratio is None]
+        return {
+            **super()._choices(),
+            "l1_ratio": ("penalty", mixed_penalties),
+            "rho": ("weights", having(WEIGHTS, "rho")),
+        }
 
 
 def output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterator[Problem]:
     """A loss of stabilities needs labels, and one of residuals that is not even needs outputs."""
     for loss, teacher in scenario.pairs("loss", "teacher"):
         if losses[loss].of == "stability" and not TEACHERS[teacher].labels:
-            others = ", ".join(name for name, kind in losses.items() if kind.of == "residual")
+            residual_losses = ", ".join(name for name, kind in losses.items() if kind.of == "residual")
             yield (
                 ("loss",),
-                f"{loss} needs labels, which teacher {teacher} does not give; losses that do not: {others}",
+                f"{loss} needs labels, which teacher {teacher} does not give; losses that do not: {residual_losses}",
             )
             return
     for values in scenario.combinations("loss", "teacher", *scenario.parameters):
-        if TEACHERS[values["teacher"]].labels and (why := uneven(scenario.kind_at(values, "loss"))):
-            yield ("loss",), why
+        if TEACHERS[values["teacher"]].labels and (reason := uneven(scenario.kind_at(values, "loss"))):
+            yield ("loss",), reason
             return
 
 
 def teacher_problems(scenario: Grid) -> Iterator[Problem]:
     """Teachers whose outputs say nothing about them, from which nothing can be learnt."""
     for values in scenario.combinations("teacher", *OF_TEACHERS):
-        if why := teacher_at(values).uninformative:
-            yield (why.split(" ")[0],), f"at {why} labels are random: they say nothing about the teacher"
+        if reason := teacher_at(values).uninformative:
+            yield (reason.split(" ")[0],), f"at {reason} labels are random: they say nothing about the teacher"
             return

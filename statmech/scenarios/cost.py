@@ -41,17 +41,17 @@ def estimate(scenario: AbstractScenario) -> Cost:
     sizes = {name: len(values) for name, values in scenario.recorded.items()}
     values = sum(math.prod(sizes[dim] for dim in variable.dims) for variable in scenario.variables.values())
     runs = cells * scenario.seeds
-    some = thinned(scenario)
-    share = math.prod(some.shape.values()) / cells
-    seconds = some.seconds() * scenario.seeds / cores(scenario) / share
-    return Cost(cells, runs, 8 * values * runs, seconds, len(some.programs()))
+    sample = thinned(scenario)
+    fraction = math.prod(sample.shape.values()) / cells
+    seconds = sample.seconds() * scenario.seeds / cores(scenario) / fraction
+    return Cost(cells, runs, 8 * values * runs, seconds, len(sample.programs()))
 
 
 def check_cells(scenario: AbstractScenario) -> None:
     """Raise `ScenarioError` for more parameter combinations than this machine can hold."""
-    number, held = math.prod(scenario.shape.values()), memory()
-    if CELL_BYTES * number > held:
-        sizes = f"take {CELL_BYTES * number / 2**30:,.0f} GiB, and this machine has {held / 2**30:,.0f} GiB"
+    number, available = math.prod(scenario.shape.values()), memory()
+    if CELL_BYTES * number > available:
+        sizes = f"take {CELL_BYTES * number / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
         raise ScenarioError([((), f"{number:,} parameter combinations {sizes}: reduce the values of the axes")])
 
 
@@ -75,12 +75,12 @@ def thinned(scenario: AbstractScenario) -> Any:
     while math.prod(-(-n // stride[name]) for name, n in shape.items()) > LOOKED_AT:
         longest = max(shape, key=lambda name: shape[name] / stride[name])
         stride[longest] += 1
-    kept: dict[str, Any] = {}
-    for axis, along in axes.items():
-        indices = sorted({*range(0, shape[axis], stride[axis]), *_extremes(along)})
-        kept |= {name: tuple(values[i] for i in indices) for name, values in along.items()}
-    parameters = {name: kept.pop(name, value) for name, value in scenario.parameters.items()}
-    return scenario.model_copy(update={**kept, "parameters": parameters})
+    thinned_values: dict[str, Any] = {}
+    for axis, coordinates in axes.items():
+        indices = sorted({*range(0, shape[axis], stride[axis]), *_extremes(coordinates)})
+        thinned_values |= {name: tuple(values[i] for i in indices) for name, values in coordinates.items()}
+    parameters = {name: thinned_values.pop(name, value) for name, value in scenario.parameters.items()}
+    return scenario.model_copy(update={**thinned_values, "parameters": parameters})
 
 
 def _extremes(along: dict[str, tuple[Any, ...]]) -> Iterator[int]:

@@ -146,12 +146,12 @@ class Study(AbstractScenario):
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """Folds: as many as the data set with the most folds; one that comes with its own folds may have fewer."""
-        most = max(data_sets.source(name).folds or self.folds for name in points(self.data))
-        found = {"fold": np.arange(most)}
+        max_folds = max(data_sets.source(name).folds or self.folds for name in points(self.data))
+        coordinates = {"fold": np.arange(max_folds)}
         if self.positions:
             letters = np.arange(1, max(data_sets.source(name).length for name in points(self.data)) + 1)
-            found |= {"position": letters, "partner": letters}
-        return found | ({"vertical": np.arange(PLANE), "horizontal": np.arange(PLANE)} if self.plane else {})
+            coordinates |= {"position": letters, "partner": letters}
+        return coordinates | ({"vertical": np.arange(PLANE), "horizontal": np.arange(PLANE)} if self.plane else {})
 
     @property
     def unsolved(self) -> str:
@@ -174,10 +174,10 @@ class Study(AbstractScenario):
         """Estimate the seconds of all folds of a shuffle."""
         data = data_sets.source(cell.data)
         folds = data.folds or self.folds
-        learnt = min(self.examples or data.examples, data.examples) * (1 - 1 / folds)
+        training_examples = min(self.examples or data.examples, data.examples) * (1 - 1 / folds)
         constant, rate, power = LEARNT.get(cell.name, (0.0, 0.0, 0))
         visits = VISITS.get(cell.name, VISIT) * getattr(cell.classifier, "passes", 0)
-        return folds * (FOLD + constant + learnt * (visits + rate * len(data.attributes) ** power))
+        return folds * (FOLD + constant + training_examples * (visits + rate * len(data.attributes) ** power))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StudyCell:
         return StudyCell(values["classifier"], self.kind_at(values), values["data"], index)
@@ -194,5 +194,5 @@ class StudyCell(Cell):
 
     def random(self, key: int, seed: int) -> int:
         """The random state of this cell's run of a seed."""
-        own = in_seed_names(self.classifier.identity, {"error_rate": "delta", "lam_per_example": "decay"})
-        return words_of({"name": self.name, "data": self.data, **own, "key": key, "seed": seed})[0]
+        seed_values = in_seed_names(self.classifier.identity, {"error_rate": "delta", "lam_per_example": "decay"})
+        return words_of({"name": self.name, "data": self.data, **seed_values, "key": key, "seed": seed})[0]

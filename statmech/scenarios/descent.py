@@ -252,16 +252,16 @@ class Descent(OfLosses, AbstractScenario):
         """Batches that do not divide the examples or are empty, and epochs between two steps."""
         for batch, sampling in self.pairs("batch", "sampling"):
             if sampling == "shuffle" and not _whole(1 / batch):
-                why = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
-                yield ("batch",), f"sampling shuffle needs a batch of 1/2, 1/3, ...: {why}"
+                reason = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
+                yield ("batch",), f"sampling shuffle needs a batch of 1/2, 1/3, ...: {reason}"
                 return
-            if between := [epoch for epoch in self.epochs if not _whole(epoch / batch)]:
-                yield ("epochs",), f"{between[0]:g} is no whole number of steps of batch {batch:g}"
+            if fractional_epochs := [epoch for epoch in self.epochs if not _whole(epoch / batch)]:
+                yield ("epochs",), f"{fractional_epochs[0]:g} is no whole number of steps of batch {batch:g}"
                 return
         for values in self.combinations("batch", "alpha", "N"):
-            few = round(values["alpha"] * values["N"])
-            if 0 < few * values["batch"] < 1:
-                yield ("batch",), f"{values['batch']:g} of {few} examples is less than one"
+            num_examples = round(values["alpha"] * values["N"])
+            if 0 < num_examples * values["batch"] < 1:
+                yield ("batch",), f"{values['batch']:g} of {num_examples} examples is less than one"
                 return
 
     def _stability_problems(self) -> Iterator[Problem]:
@@ -278,8 +278,8 @@ class Descent(OfLosses, AbstractScenario):
                 l2 = penalty_at(values).parts(values["lam"])[1]
                 bounds[setting] = stable_eta(self.kind_at(values), values["alpha"], l2, 1.0)
             if values["eta"] > (bound := bounds[setting]):
-                where = f"the {values['loss']} loss at alpha = {values['alpha']:g} needs eta below {bound:.3g}"
-                yield ("eta",), f"eta = {values['eta']:g} diverges: {where}"
+                condition = f"the {values['loss']} loss at alpha = {values['alpha']:g} needs eta below {bound:.3g}"
+                yield ("eta",), f"eta = {values['eta']:g} diverges: {condition}"
                 return
 
     def _limit_problems(self) -> Iterator[Problem]:
@@ -292,14 +292,14 @@ class Descent(OfLosses, AbstractScenario):
     def _coordinatewise_problems(self) -> Iterator[Problem]:
         """An l1 norm, whose proximal step belongs to a step along the force, and an engine without single weights."""
         for descent, penalty in self.pairs("descent", "penalty"):
-            apart, norm = DESCENTS[descent].coordinatewise, PENALTIES[penalty] != 0
-            if apart and norm:
+            coordinatewise, has_l1 = DESCENTS[descent].coordinatewise, PENALTIES[penalty] != 0
+            if coordinatewise and has_l1:
                 linear = ", ".join(name for name, kind in DESCENTS.items() if not kind.coordinatewise)
                 yield ("penalty",), f"{penalty} needs a descent with steps along the force: {linear}, not {descent}"
                 return
-            if self.engine == "deferred" and (apart or norm):
-                what = f"descent {descent}" if apart else f"penalty {penalty}"
-                yield ("engine",), f"deferred has no single weights, on which {what} acts (engine: explicit)"
+            if self.engine == "deferred" and (coordinatewise or has_l1):
+                subject = f"descent {descent}" if coordinatewise else f"penalty {penalty}"
+                yield ("engine",), f"deferred has no single weights, on which {subject} acts (engine: explicit)"
                 return
 
     @property
@@ -308,7 +308,11 @@ class Descent(OfLosses, AbstractScenario):
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        errors = {name: it for own, variable in DESCENT.items() for name, it in error_of(own, variable).items()}
+        errors = {
+            name: error_variable
+            for base_name, variable in DESCENT.items()
+            for name, error_variable in error_of(base_name, variable).items()
+        }
         return errors | {"best_epoch": replace(BEST_EPOCH, in_theory=True)} | DESCENT_THEORY
 
     @property
@@ -423,8 +427,8 @@ def engine_of(cell: DescentCell) -> str:
     """
     if cell.engine != "auto":
         return cell.engine
-    few = cell.steps[-1] < FEW * cell.batch * cell.N
-    return "deferred" if few and not cell.coordinatewise else "explicit"
+    is_short = cell.steps[-1] < FEW * cell.batch * cell.N
+    return "deferred" if is_short and not cell.coordinatewise else "explicit"
 
 
 # seconds of a run on one core, of the same measurements: of a product of two numbers in memory, of a number that is

@@ -28,8 +28,8 @@ def number_problem(alpha: float, N: int) -> str | None:
 
 def number_problems(scenario: Grid) -> Iterator[Problem]:
     """The first number of examples of a sweep that cannot be."""
-    found = (number_problem(alpha, N) for alpha, N in scenario.pairs("alpha", "N"))
-    if sentence := next(filter(None, found), None):
+    sentences = (number_problem(alpha, N) for alpha, N in scenario.pairs("alpha", "N"))
+    if sentence := next(filter(None, sentences), None):
         yield ("alpha",), sentence
 
 

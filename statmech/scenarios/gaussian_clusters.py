@@ -121,13 +121,13 @@ class Clusters(AbstractScenario):
         return without(given, OF_TEACHERS)
 
     def _problems(self) -> Iterator[Problem]:
-        whys = (uneven(self.kind_at(values, "loss")) for values in self.combinations("loss", *self.parameters))
-        if why := next(filter(None, whys), ""):
-            yield ("loss",), why
+        reasons = (uneven(self.kind_at(values, "loss")) for values in self.combinations("loss", *self.parameters))
+        if reason := next(filter(None, reasons), ""):
+            yield ("loss",), reason
         yield from number_problems(self)
-        found = list(within_problems(self))
-        yield from found
-        yield from () if found else self._penalty_problems()
+        input_problems = list(within_problems(self))
+        yield from input_problems
+        yield from () if input_problems else self._penalty_problems()
 
     def _penalty_problems(self) -> Iterator[Problem]:
         """Penalties that leave no minimum, or of whose limit there are no equations."""
@@ -139,12 +139,13 @@ class Clusters(AbstractScenario):
                 return
             setting = self.setting(values)
             if smallest(setting.loss) is None:
-                begin = interpolates_below(setting.loss, setting.clusters, False)
-                if values["alpha"] < begin:
-                    why = "examples can be separated, and the student's length diverges"
+                min_alpha = interpolates_below(setting.loss, setting.clusters, False)
+                if values["alpha"] < min_alpha:
+                    reason = "examples can be separated, and the student's length diverges"
                     yield (
                         ("lam",),
-                        f"with lam = 0 the loss {values['loss']} has no minimum below alpha = {begin:.6g}: {why}",
+                        f"with lam = 0 the loss {values['loss']} has no minimum below alpha = {min_alpha:.6g}: "
+                        f"{reason}",
                     )
                     return
 
@@ -220,24 +221,24 @@ class ClusterCell(Cell):
 
 def without(given: dict[str, Any], teachers: Sequence[str]) -> dict[str, Any]:
     """Return a config's keys; raises `ScenarioError` for those of a teacher's labels, which have these names."""
-    if others := [name for name in teachers if name in given]:
-        sentence = f"clusters have labels of their own: leave out {', '.join(others)}"
-        raise ScenarioError([((others[0],), sentence)])
+    if unsupported := [name for name in teachers if name in given]:
+        sentence = f"clusters have labels of their own: leave out {', '.join(unsupported)}"
+        raise ScenarioError([((unsupported[0],), sentence)])
     return given
 
 
 def within_problems(scenario: AbstractScenario) -> Iterator[Problem]:
     """The first inputs of a scenario that have no equations around a centre."""
-    for law, N in scenario.pairs("inputs", "N"):
-        if not isinstance(law, WITHIN):
-            yield ("inputs",), f"inputs around a centre are gaussian, anisotropic or a spectrum, not {label_of(law)}"
+    for inputs, N in scenario.pairs("inputs", "N"):
+        if not isinstance(inputs, WITHIN):
+            yield ("inputs",), f"inputs around a centre are gaussian, anisotropic or a spectrum, not {label_of(inputs)}"
             return
-        if problem := law.problem(N):
+        if problem := inputs.problem(N):
             yield problem
             return
-        if isinstance(law, Spectrum) and law.misfit:
+        if isinstance(inputs, Spectrum) and inputs.misfit:
             yield ("inputs",), "misfit is that of a teacher's field: clusters have none"
             return
-        if isinstance(law, Spectrum) and law.ridge and not all(law.ridge):
+        if isinstance(inputs, Spectrum) and inputs.ridge and not all(inputs.ridge):
             yield ("inputs",), "ridge must be greater than 0 in all groups"
             return

@@ -31,13 +31,13 @@ class Grid(Kind):
         """The values that two keys take together: side by side if zipped, else each with each."""
         values = self.axis_values()
         first, second = points(values[one]), points(values[other])
-        together = any(one in group and other in group for group in self.zipped)
-        self.check_number([{one: first}] if together else [{one: first}, {other: second}])
-        return list(zip(first, second, strict=True) if together else itertools.product(first, second))
+        zipped = any(one in group and other in group for group in self.zipped)
+        self.check_number([{one: first}] if zipped else [{one: first}, {other: second}])
+        return list(zip(first, second, strict=True) if zipped else itertools.product(first, second))
 
     def combinations(self, *names: str) -> Iterator[dict[str, Any]]:
         """The values that these keys take together, with those of all single keys, however large the grid is."""
-        concerned = [along for along in self.dimensions.values() if {*along} & {*names}]
+        concerned = [coordinates for coordinates in self.dimensions.values() if {*coordinates} & {*names}]
         self.check_number(concerned)
         return (values for values, _ in self._points(concerned))
 
@@ -49,23 +49,23 @@ class Grid(Kind):
     @property
     def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
         """The sweep's dimensions: for each, the coordinates that run along it (several if zipped)."""
-        found: dict[str, dict[str, tuple[Any, ...]]] = {}
+        coordinates_by_dim: dict[str, dict[str, tuple[Any, ...]]] = {}
         for name, value in self.axis_values().items():
             if is_axis(value):
                 group = next((group for group in self.zipped if name in group), (name,))
-                found.setdefault("_".join(group), {})[name] = value
-        return found
+                coordinates_by_dim.setdefault("_".join(group), {})[name] = value
+        return coordinates_by_dim
 
     @property
     def shape(self) -> dict[str, int]:
         """Length of each dimension of the sweep."""
-        return {name: len(next(iter(along.values()))) for name, along in self.dimensions.items()}
+        return {name: len(next(iter(coordinates.values()))) for name, coordinates in self.dimensions.items()}
 
     def check_number(
         self, axes: Iterable[dict[str, tuple[Any, ...]]], most: int = MAX_CHECKED, limit: str = "can be checked"
     ) -> None:
         """Raise `ScenarioError` for axes that span more points than these, before any is visited."""
-        sizes = {next(iter(along)): len(next(iter(along.values()))) for along in axes}
+        sizes = {next(iter(coordinates)): len(next(iter(coordinates.values()))) for coordinates in axes}
         if (number := math.prod(sizes.values())) > most:
             product = " x ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1)
             longest = max(sizes, key=sizes.__getitem__)
@@ -93,11 +93,13 @@ class Grid(Kind):
     def _points(self, dimensions: list[dict[str, tuple[Any, ...]]]) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
         """Every point of the grid that these dimensions span, with the single values of other keys."""
         fixed = {k: v for k, v in self.axis_values().items() if not is_axis(v)}
-        for index in itertools.product(*(range(len(next(iter(along.values())))) for along in dimensions)):
-            here = {
-                name: values[i] for i, along in zip(index, dimensions, strict=True) for name, values in along.items()
+        for index in itertools.product(*(range(len(next(iter(coordinates.values())))) for coordinates in dimensions)):
+            point_values = {
+                name: values[i]
+                for i, coordinates in zip(index, dimensions, strict=True)
+                for name, values in coordinates.items()
             }
-            yield {**fixed, **here}, index
+            yield {**fixed, **point_values}, index
 
     def chosen(self) -> list[str]:
         """The names of the classes that this scenario selects, each once: its rules, learners, ..., and its losses."""
@@ -108,8 +110,8 @@ class Grid(Kind):
         choice = choice or self.CHOICE
         kind = self.choices()[choice][values[choice]]
         # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
-        known = {name: key for name, key in parameters_of(kind).items() if name in values}
-        return kind(**{name: key.read(at_start(values[name], key.default)) for name, key in known.items()})
+        keys = {name: key for name, key in parameters_of(kind).items() if name in values}
+        return kind(**{name: key.read(at_start(values[name], key.default)) for name, key in keys.items()})
 
 
 def unzip(given: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:

@@ -88,16 +88,16 @@ class Start(BaseModel):
         list of str
             Empty if they can.
         """
-        found = [*length_problems(self.length, dtype)]
-        found += [
+        sentences = [*length_problems(self.length, dtype)]
+        sentences += [
             f"{name} lists {len(value)} students, but K = {K}"
             for name, value in (("length", self.length), ("R", self.R))
             if isinstance(value, tuple) and len(value) != K
         ]
         if isinstance(self.q, tuple):
-            found += _matrix_problems(self.q, K)
-        if found:
-            return found
+            sentences += _matrix_problems(self.q, K)
+        if sentences:
+            return sentences
         if self.alike:  # (1, .., 1) across the teacher, and differences of students
             lowest = min((1 + (K - 1) * self.q) / K - self.R**2, 1 - self.q) if K > 1 else 0.0
         else:
@@ -116,10 +116,10 @@ DRAWN = Start(length=1.0, R=0.0, q=0.0)  # what entries drawn from N(0, 1) becom
 
 def length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
     """Why students cannot have this length, or these, in a precision: a sentence, or none."""
-    longest = LONGEST[dtype]
-    given = length if isinstance(length, tuple) else (length,)
-    outside = [one for one in given if not 1 / longest <= one <= longest]
-    bounds = f"length must lie between {1 / longest:g} and {longest:g}, where {dtype} holds its square"
+    max_length = LONGEST[dtype]
+    lengths = length if isinstance(length, tuple) else (length,)
+    outside = [value for value in lengths if not 1 / max_length <= value <= max_length]
+    bounds = f"length must lie between {1 / max_length:g} and {max_length:g}, where {dtype} holds its square"
     return [f"{bounds}, not {outside[0]:g}"] if outside else []
 
 

@@ -45,11 +45,11 @@ def few_directions(scenario: Grid) -> list[str]:
     if not {"inputs", "N"} <= scenario.axis_values().keys():
         return []
     smallest: dict[Inputs, int] = {}
-    for law, N in pairs(scenario):
-        if not law.isotropic:
-            smallest[law] = min(N, smallest.get(law, N))
-    known = ((law, N, modes) for law, N in smallest.items() if (modes := law.modes(N)) is not None)
-    effective = {label_of(law): N * modes.participation for law, N, modes in known}
+    for inputs, N in pairs(scenario):
+        if not inputs.isotropic:
+            smallest[inputs] = min(N, smallest.get(inputs, N))
+    inputs_with_modes = ((inputs, N, modes) for inputs, N in smallest.items() if (modes := inputs.modes(N)) is not None)
+    effective = {label_of(inputs): N * modes.participation for inputs, N, modes in inputs_with_modes}
     return [
         f"inputs {name}: they vary in effectively {format_directions(directions)}; theory assumes many, 30 or more"
         for name, directions in effective.items()
@@ -59,13 +59,13 @@ def few_directions(scenario: Grid) -> list[str]:
 
 def law_problems(scenario: Grid) -> Iterator[Problem]:
     """The first distribution that there is not in so many dimensions."""
-    if problem := next(filter(None, (law.problem(N) for law, N in pairs(scenario))), None):
+    if problem := next(filter(None, (inputs.problem(N) for inputs, N in pairs(scenario))), None):
         yield problem
 
 
 def unsuited_problems(scenario: Grid) -> Iterator[Problem]:
     """The inputs that have no meaning for online learning."""
-    yield from filter(None, (_unsuited(law) for law, _ in pairs(scenario)))
+    yield from filter(None, (_unsuited(inputs) for inputs, _ in pairs(scenario)))
 
 
 def _unsuited(law: Inputs) -> Problem | None:
@@ -81,10 +81,10 @@ def _unsuited(law: Inputs) -> Problem | None:
 
 def table_problems(scenario: Grid) -> Iterator[Problem]:
     """Why the files of the inputs cannot be read, or have another number of columns than N."""
-    if problem := next(filter(None, (law.lacking(N) for law, N in pairs(scenario))), None):
+    if problem := next(filter(None, (inputs.lacking(N) for inputs, N in pairs(scenario))), None):
         yield problem
 
 
 def table_digests(scenario: Grid) -> dict[str, str]:
     """The SHA-256 of each table of inputs, by its path."""
-    return {path: digest for law, _ in pairs(scenario) for path, digest in law.digests().items()}
+    return {path: digest for inputs, _ in pairs(scenario) for path, digest in inputs.digests().items()}

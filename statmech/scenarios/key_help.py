@@ -30,13 +30,13 @@ def documented(text: str, fields: dict[str, FieldInfo], parameters: dict[str, Ke
     for name, key in parameters.items():
         keys.append((name, f"{key.type.__name__} or a list, default {key.default!r}", key.meaning, vars(key)))
     section = ["Parameters", "----------"]
-    for name, form, meaning, more in keys:
-        unit = more.get("unit", "1")
-        in_units = "" if unit == "1" else f", in {unit}"
-        section += [f"{name} : {form}", f"    {meaning[:1].upper()}{meaning[1:]}{in_units}."]
+    for name, form, meaning, options in keys:
+        unit = options.get("unit", "1")
+        unit_suffix = "" if unit == "1" else f", in {unit}"
+        section += [f"{name} : {form}", f"    {meaning[:1].upper()}{meaning[1:]}{unit_suffix}."]
     before, examples, after = cleandoc(text).partition(EXAMPLES)
-    shown = ["Examples", "--------", examples + after] if examples else []
-    return "\n".join([before.rstrip(), "", *section, "", *shown])
+    example_section = ["Examples", "--------", examples + after] if examples else []
+    return "\n".join([before.rstrip(), "", *section, "", *example_section])
 
 
 def call_of(fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> Signature:
@@ -66,7 +66,7 @@ def _of(field: FieldInfo) -> dict[str, Any]:
 
 def _form(field: FieldInfo) -> str:
     """The type of a key and its default, in words."""
-    form = next((words for kind, words in TYPES if field.annotation == kind), "")
+    form = next((description for kind, description in TYPES if field.annotation == kind), "")
     if field.is_required():
         return form or "list"
     default = f"default {_default(field)!r}"

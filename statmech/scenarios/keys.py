@@ -65,9 +65,9 @@ def word_or_section(
 
     `elsewhere` has, by words that stand in the section, how they are written there.
     """
-    word = Annotated[str, AfterValidator(name_among(words, noun, elsewhere)), WithJsonSchema({"enum": list(words)})]
-    kind = Discriminator(lambda given: "word" if isinstance(given, str) else "given")
-    return ReadAs(Annotated[Annotated[word, Tag("word")] | Annotated[section, Tag("given")], kind])
+    keyword = Annotated[str, AfterValidator(name_among(words, noun, elsewhere)), WithJsonSchema({"enum": list(words)})]
+    discriminator = Discriminator(lambda given: "word" if isinstance(given, str) else "given")
+    return ReadAs(Annotated[Annotated[keyword, Tag("word")] | Annotated[section, Tag("given")], discriminator])
 
 
 def increasing(noun: str) -> AfterValidator:
@@ -95,8 +95,8 @@ def name_among(known: Collection[str], noun: str, elsewhere: Mapping[str, str] |
 def recorded(noun: str, read: Callable[[Any], Any] = listed, value_type: Any = Nonnegative) -> ReadAs:
     """A reader of the increasing values at which a run is recorded, which messages call by `noun`."""
     values = tuple[value_type, ...]
-    stated = WithJsonSchema(axis_schema(TypeAdapter(value_type).json_schema(), spaced=True))
-    return ReadAs(Annotated[values, BeforeValidator(read), Field(min_length=1), increasing(noun), stated])
+    json_schema = WithJsonSchema(axis_schema(TypeAdapter(value_type).json_schema(), spaced=True))
+    return ReadAs(Annotated[values, BeforeValidator(read), Field(min_length=1), increasing(noun), json_schema])
 
 
 Times = Annotated[Any, recorded("times")]
@@ -104,12 +104,18 @@ Times = Annotated[Any, recorded("times")]
 
 def key_of(name: str, schema: dict[str, Any]) -> Key:
     """The description of a field, from its JSON Schema."""
-    one = next(iter(schema.get("anyOf", [schema])))
-    one = one["items"] if one.get("type") == "array" else one
-    one = next(iter(one["properties"].values())) if len(one.get("properties", ())) == 1 else one  # such as {t0: 5}
-    one = next(iter(one.get("anyOf", [one])))  # of a number or a word
-    stated = ((name, word) for name, bound in BOUNDS.items() for word in (bound.schema, bound.pydantic))
-    bounds = {name: one[word] for name, word in stated if word in one}
-    said = {word: schema[word] for word in ("default", "symbol", "unit") if word in schema}
-    kind, choices = TYPES.get(one.get("type"), str), tuple(one.get("enum", ()))
-    return Key(name, schema.get("description", ""), kind, choices=choices, **bounds, **said)
+    value_schema = next(iter(schema.get("anyOf", [schema])))
+    value_schema = value_schema["items"] if value_schema.get("type") == "array" else value_schema
+    value_schema = (
+        next(iter(value_schema["properties"].values()))
+        if len(value_schema.get("properties", ())) == 1
+        else value_schema
+    )  # such as {t0: 5}
+    value_schema = next(iter(value_schema.get("anyOf", [value_schema])))  # of a number or a word
+    bound_words = (
+        (name, schema_key) for name, bound in BOUNDS.items() for schema_key in (bound.schema, bound.pydantic)
+    )
+    bounds = {name: value_schema[schema_key] for name, schema_key in bound_words if schema_key in value_schema}
+    extras = {schema_key: schema[schema_key] for schema_key in ("default", "symbol", "unit") if schema_key in schema}
+    kind, choices = TYPES.get(value_schema.get("type"), str), tuple(value_schema.get("enum", ()))
+    return Key(name, schema.get("description", ""), kind, choices=choices, **bounds, **extras)

@@ -33,7 +33,7 @@ class Kind:
     @classmethod
     def classes(cls) -> Mapping[str, type]:
         """Every class whose parameters are keys, by its name; a name of two classes is that of the first key's."""
-        further = [(key, name, kind) for key, of in cls.FURTHER.items() for name, kind in of.items()]
+        further = [(key, name, kind) for key, kinds in cls.FURTHER.items() for name, kind in kinds.items()]
         return {**cls.KINDS, **{f"{name} ({key})" if name in cls.KINDS else name: kind for key, name, kind in further}}
 
     @property

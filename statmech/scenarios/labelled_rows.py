@@ -136,8 +136,8 @@ class LabelledRows(AbstractScenario):
         """Refuse keys of labels that are not the table's, and numbers that follow from it."""
         check_keys(given, ELSEWHERE)
         if given.get("model") == "logit":
-            why = "of real tables it overstates the error several times: model is clusters or moments"
-            raise ScenarioError([(("model",), f"a fitted logit teacher is not supported, {why}")])
+            reason = "of real tables it overstates the error several times: model is clusters or moments"
+            raise ScenarioError([(("model",), f"a fitted logit teacher is not supported, {reason}")])
         return given
 
     def _problems(self) -> Iterator[Problem]:
@@ -164,10 +164,10 @@ class LabelledRows(AbstractScenario):
             return ("loss",), f"the target of {name} is a number: the loss must be square, not {values['loss']}"
         if table.labels is None and self.model == "clusters":
             return ("model",), f"the target of {name} is a number: it has no clusters"
-        if table.labels and (why := uneven(self.kind_at(values, "loss"))):
-            return ("loss",), why
-        if values["P"] > (most := self.kind_at(values).most(rows)):
-            return ("P",), f"{name} has {rows} rows, of which at most {most} can be examples, not {values['P']}"
+        if table.labels and (reason := uneven(self.kind_at(values, "loss"))):
+            return ("loss",), reason
+        if values["P"] > (max_examples := self.kind_at(values).most(rows)):
+            return ("P",), f"{name} has {rows} rows, of which at most {max_examples} can be examples, not {values['P']}"
         return None
 
     def data_digests(self) -> dict[str, str]:
@@ -258,26 +258,30 @@ def check_keys(given: dict[str, Any], elsewhere: Mapping[str, str]) -> None:
         The keys that have no place, with a sentence each.
     """
     for sentence in dict.fromkeys(elsewhere.values()):
-        if names := [name for name, other in elsewhere.items() if name in given and other == sentence]:
+        if names := [
+            name for name, other_sentence in elsewhere.items() if name in given and other_sentence == sentence
+        ]:
             raise ScenarioError([((names[0],), sentence.format(", ".join(names)))])
-    if inside := [name for law in _sections(given.get("inputs")) for name in ("population", "model") if name in law]:
+    if inside := [
+        name for section in _sections(given.get("inputs")) for name in ("population", "model") if name in section
+    ]:
         raise ScenarioError([(("inputs",), f"{inside[0]} is a key of the config, beside inputs and not in it")])
 
 
 def row_problems(inputs: Any) -> Iterator[Problem]:
     """The first of inputs, one or an axis, that are not rows of a table."""
-    if other := next((law for law in points(inputs) if not isinstance(law, Rows)), None):
-        yield ("inputs",), f"a population of rows needs `rows` of a table, not {label_of(other)}"
+    if not_rows := next((rows for rows in points(inputs) if not isinstance(rows, Rows)), None):
+        yield ("inputs",), f"a population of rows needs `rows` of a table, not {label_of(not_rows)}"
 
 
 def digests_of(inputs: Any) -> dict[str, str]:
     """The SHA-256 of each table of inputs, by its name."""
-    return {label_of(law): table_digest(table_of(law)) for law in points(inputs)}
+    return {label_of(rows): table_digest(table_of(rows)) for rows in points(inputs)}
 
 
 def diagnoses_of(inputs: Any) -> dict[str, dict[str, Any]]:
     """The diagnosis of each table of inputs, by its name."""
-    return {label_of(law): diagnosis(table_of(law)) for law in points(inputs)}
+    return {label_of(rows): diagnosis(table_of(rows)) for rows in points(inputs)}
 
 
 def shape_of(law: Rows) -> tuple[int, int]:
@@ -290,7 +294,9 @@ def shape_of(law: Rows) -> tuple[int, int]:
 
 def _sections(inputs: Any) -> list[dict[str, Any]]:
     """The sections of inputs as a config has them."""
-    return [law for law in (inputs if isinstance(inputs, list | tuple) else [inputs]) if isinstance(law, dict)]
+    return [
+        section for section in (inputs if isinstance(inputs, list | tuple) else [inputs]) if isinstance(section, dict)
+    ]
 
 
 def _seconds(cell: RowsCell) -> float:

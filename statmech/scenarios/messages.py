@@ -18,23 +18,23 @@ MOST = 20  # that are quoted at once
 
 def problems(failure: ValidationError, keys: list[str], sections: dict[str, list[str]] | None = None) -> list[Problem]:
     """Locations and sentences; `keys` are those a config may have, `sections` those of them that have keys inside."""
-    found: list[Problem] = []
-    every = failure.errors()
-    for error in every[:MOST]:
+    explained: list[Problem] = []
+    errors = failure.errors()
+    for error in errors[:MOST]:
         cause = error.get("ctx", {}).get("error")
         if isinstance(cause, ScenarioError):
-            found += cause.problems
+            explained += cause.problems
             continue
         if error["type"] == "too_short" and len(error["input"]):  # a list of which every value was refused
             continue
         location = tuple(part for part in error["loc"] if part not in FORMS)
         location = location[1:] if location[:1] == ("parameters",) else location
-        said = _sentence(error, location, _known(location, keys, sections or {}))
-        if error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in said:
-            said += f" Write {location[-1]} beside {location[0]}, not in it."
-        found.append((location, said))
-    left = len(every) - MOST
-    return [*found, ((), f"and {left:,} more problems")] if left > 0 else found
+        sentence = _sentence(error, location, _known(location, keys, sections or {}))
+        if error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in sentence:
+            sentence += f" Write {location[-1]} beside {location[0]}, not in it."
+        explained.append((location, sentence))
+    left = len(errors) - MOST
+    return [*explained, ((), f"and {left:,} more problems")] if left > 0 else explained
 
 
 def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:
@@ -50,8 +50,8 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
     if kind == "bool_type":
         return f"must be true or false, not {quoted(error['input'])}"
     if kind == "value_error":
-        said = str(context["error"])
-        return said if FALLING in said else f"{said}{_instead(error['input'])}"
+        sentence = str(context["error"])
+        return sentence if FALLING in sentence else f"{sentence}{_instead(error['input'])}"
     if kind in ("int_from_float", "int_type"):
         return f"must be a whole number, not {quoted(error['input'])}"
     for bound in BOUNDS.values():
@@ -62,30 +62,33 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
 
 def _known(location: tuple[str | int, ...], keys: list[str], sections: dict[str, list[str]]) -> list[str]:
     """The keys that may stand where a problem is."""
-    inside = location[0] if len(location) > 1 or (location and location[0] in sections) else None
-    return sections.get(str(inside), keys)
+    section = location[0] if len(location) > 1 or (location and location[0] in sections) else None
+    return sections.get(str(section), keys)
 
 
 def _unknown(location: tuple[str | int, ...], keys: list[str]) -> str:
     name, inner = str(location[-1]), len(location) > 1
     if re.fullmatch(r"\w+:\S+", name):
         return "a space is missing after the colon: " + name.replace(":", ": ", 1)
-    other = "" if inner else _of_other_kinds(name, keys)
-    return other or not_known(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
+    hint = "" if inner else _of_other_kinds(name, keys)
+    return hint or not_known(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
 
 
 def _of_other_kinds(name: str, keys: list[str]) -> str:
     """Return the sentence for a key, or another word for one, that only configs of other kinds have; else nothing."""
     from statmech.scenarios.registry import kinds  # which imports the kinds, and these this module
 
-    words = spellings(name)
-    known = {} if {*words} & {*keys} else {kind: its.known_keys() for kind, its in kinds().items()}
-    for word in words:
-        if having := [kind for kind, names in known.items() if word in names]:
-            alone = [f"`{kind}`" for kind in having if "_" not in kind]
-            together = [" and ".join(f"`{key}`" for key in kind.split("_")) for kind in having]
+    candidates = spellings(name)
+    keys_by_kind = (
+        {} if {*candidates} & {*keys} else {kind: kind_class.known_keys() for kind, kind_class in kinds().items()}
+    )
+    for candidate in candidates:
+        if kinds_with_key := [kind for kind, names in keys_by_kind.items() if candidate in names]:
+            alone = [f"`{kind}`" for kind in kinds_with_key if "_" not in kind]
+            together = [" and ".join(f"`{key}`" for key in kind.split("_")) for kind in kinds_with_key]
             configs = f"configs with {', '.join(alone or together)}"
-            return f'"{name}" is not a key of this config: {"it" if word == name else word} belongs to {configs}.'
+            subject = "it" if candidate == name else candidate
+            return f'"{name}" is not a key of this config: {subject} belongs to {configs}.'
     return ""
 
 

@@ -238,19 +238,19 @@ class Network(AbstractScenario):
     def _problems(self) -> Iterator[Problem]:
         yield from self._size_problems()
         yield from self._input_problems()
-        yield from (found := list(self._matrix_problems()))
-        if self.teacher.output == "sign" and not found:
+        yield from (matrix_problems := list(self._matrix_problems()))
+        if self.teacher.output == "sign" and not matrix_problems:
             yield from self._label_problems()
-        yield from self._control_problems(found)
+        yield from self._control_problems(matrix_problems)
 
     def _control_problems(self, found: list[Problem]) -> Iterator[Problem]:
         """Functions of time that networks cannot follow here."""
         yield from control_problems(self.axis_values(), self.t[-1])
         yield from self._objective_problems()
         names = [name for name, value in self.axis_values().items() if any(map(is_over_time, points(value)))]
-        if names and any(law != Gaussian() for law in points(self.inputs)):
+        if names and any(inputs != Gaussian() for inputs in points(self.inputs)):
             yield (names[0],), "changes with time for gaussian inputs of equal variance only"
-        if any(wish.points > 1 for wish in self.wishes.get("dropout", ())):
+        if any(options.points > 1 for options in self.wishes.get("dropout", ())):
             yield ("dropout",), "an optimal dropout is constant on segments: between points it would leave its bounds"
         if not found and self.wishes:
             if self.unsolved:
@@ -286,10 +286,12 @@ class Network(AbstractScenario):
 
     def _input_problems(self) -> Iterator[Problem]:
         """The first distribution whose fields are not normal, or that online learning does not have."""
-        others = ((("inputs",), _not_normal(law)) for law in points(self.inputs) if not isinstance(law, NORMAL))
-        named = self.combinations("inputs", "N", "K", "M", "network")
-        few = (problem for values in named if (problem := _of_few_powers(**values)))
-        if problem := next(chain(law_problems(self), unsuited_problems(self), others, few), None):
+        not_normal = (
+            (("inputs",), _not_normal(inputs)) for inputs in points(self.inputs) if not isinstance(inputs, NORMAL)
+        )
+        combinations = self.combinations("inputs", "N", "K", "M", "network")
+        direction_problems = (problem for values in combinations if (problem := _of_few_powers(**values)))
+        if problem := next(chain(law_problems(self), unsuited_problems(self), not_normal, direction_problems), None):
             yield problem
 
     def _matrix_problems(self) -> Iterator[Problem]:
@@ -315,8 +317,8 @@ class Network(AbstractScenario):
             if terms.min() >= 0 or terms.max() <= 0:
                 sign = "negative" if terms.min() >= 0 else "positive"
                 units = f"a weighted sum of {cell.teacher_activation.label} units is never {sign} with these w"
-                why = f"output sign gives all examples the same label, as {units}"
-                yield ("teacher",), f"{why}; use weights of both signs, or erf units"
+                reason = f"output sign gives all examples the same label, as {units}"
+                yield ("teacher",), f"{reason}; use weights of both signs, or erf units"
                 return
 
     def start_of(self, K: int, M: int) -> NetworkStart:
@@ -338,14 +340,14 @@ class Network(AbstractScenario):
         """The reason of the first parameter combination, if none has equations."""
         reason = ""
         for cell in self.cells():
-            if not (why := cell.unsolved):
+            if not (cell_reason := cell.unsolved):
                 return ""
-            reason = reason or why
+            reason = reason or cell_reason
         return reason
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        return {} if any(law.sized for law in points(self.inputs)) else {"N": None}
+        return {} if any(inputs.sized for inputs in points(self.inputs)) else {"N": None}
 
     @property
     def exchangeable(self) -> bool:
@@ -373,10 +375,12 @@ class Network(AbstractScenario):
 
     def _of_few_directions(self) -> str:
         """Why theory is not right for inputs that vary in few directions most, whose overlaps fluctuate at any N."""
-        for law, N in pairs(self):
-            modes = law.modes(N)
-            if modes is not None and (share := float(modes.variances.max()) / N) > LARGEST_SHARE:
-                return f"one direction has {share:.0%} of the variance of {label_of(law)}, and theory assumes many"
+        for inputs, N in pairs(self):
+            modes = inputs.modes(N)
+            if modes is not None and (fraction := float(modes.variances.max()) / N) > LARGEST_SHARE:
+                return (
+                    f"one direction has {fraction:.0%} of the variance of {label_of(inputs)}, and theory assumes many"
+                )
         return ""
 
     @property
@@ -392,18 +396,18 @@ class Network(AbstractScenario):
         dims = tuple(dim for dim, group in self.dimensions.items() if "M" in group)
         numbers, largest = points(self.M), max(points(self.M))
         T, w = np.full((len(numbers), largest, largest), np.nan), np.full((len(numbers), largest), np.nan)
-        for at, M in enumerate(numbers):
-            T[at, :M, :M], w[at, :M] = self.teacher.of(M)
+        for index, M in enumerate(numbers):
+            T[index, :M, :M], w[index, :M] = self.teacher.of(M)
         if not dims:
             T, w = T[0], w[0]
         return {"teacher_T": ((*dims, "teacher_unit", "other_teacher_unit"), T), "w": ((*dims, "teacher_unit"), w)}
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
-        steps = [self.t[-1] * cell.N * self._step(cell) for cell in self.cells()]
+        steps = [self.t[-1] * cell.N * self._estimate_step_seconds(cell) for cell in self.cells()]
         return sum(steps) + CALL * len(steps) / min(self.seeds, self.together)
 
-    def _step(self, cell: NetworkCell) -> float:
+    def _estimate_step_seconds(self, cell: NetworkCell) -> float:
         """Seconds of one step of one seed."""
         if self.direct(cell):
             return STEP + VECTORS_STEP_PER_WEIGHT * cell.N
@@ -466,8 +470,8 @@ class NetworkCell(ControlledCell):
     @property
     def changing(self) -> Changes:
         """All that may change with time."""
-        of_time = self.polynomials
-        rate, noise, dropout = (of_time.get(name) for name in ("eta", "noise", "dropout"))
+        time_functions = self.polynomials
+        rate, noise, dropout = (time_functions.get(name) for name in ("eta", "noise", "dropout"))
         return Changes(0.0, self.decay, rate or CONSTANT, noise=noise, dropout=dropout)
 
     @property
@@ -527,8 +531,8 @@ class NetworkCell(ControlledCell):
         if not (self.inputs.isotropic or self.activation.has_closed_forms) and self.sign:
             return "theory has no equations for labels by quadrature where inputs are of unequal variance"
         if not self.averages:
-            why = "has kinks" if self.activation.kinks else f"needs quadrature, here over {self.K + self.M} fields"
-            return f"theory has no equations for {self.name} units: the activation has no closed forms, and {why}"
+            reason = "has kinks" if self.activation.kinks else f"needs quadrature, here over {self.K + self.M} fields"
+            return f"theory has no equations for {self.name} units: the activation has no closed forms, and {reason}"
         return ""
 
     @property
@@ -540,8 +544,8 @@ class NetworkCell(ControlledCell):
     def identical(self) -> bool:
         """True if the student units start identical, with equal weights: they get the same changes, and remain so,
         unless some are silent."""
-        same = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in self.units)
-        return same and not self.drops
+        equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in self.units)
+        return equal_starts and not self.drops
 
     @property
     def symmetric(self) -> bool:
@@ -604,10 +608,10 @@ class NetworkCell(ControlledCell):
 
 def _not_normal(law: Inputs) -> str:
     """Why a network does not learn from these inputs."""
-    why = "errors of networks are averages over normal fields"
+    reason = "errors of networks are averages over normal fields"
     if isinstance(law, Anisotropic):
-        return f"{why}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {list(law.spectrum)}}}"
-    return f"{why}, of gaussian inputs, a spectrum or a power_law, not of {label_of(law)}"
+        return f"{reason}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {list(law.spectrum)}}}"
+    return f"{reason}, of gaussian inputs, a spectrum or a power_law, not of {label_of(law)}"
 
 
 def _of_few_powers(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:

@@ -79,7 +79,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_serializer(mode="wrap")
-    def _given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _dump_given_keys(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in write(self).items() if value is not None}
 
 
@@ -132,11 +132,11 @@ class TeacherSection(Section):
         list of str
             Empty if they can.
         """
-        found = [*shape_problems("T", self.T, (M, M), "M"), *shape_problems("w", self.w, (M,), "M")]
-        found = found or _matrix_problems("T", self.T) or _size_problems(dtype, T=self.T, w=self.w)
-        if not found and not _positive(self.of(M)[0]):
-            found = ["T is not positive semidefinite, so no teacher units have these products"]
-        return found
+        sentences = [*shape_problems("T", self.T, (M, M), "M"), *shape_problems("w", self.w, (M,), "M")]
+        sentences = sentences or _matrix_problems("T", self.T) or _size_problems(dtype, T=self.T, w=self.w)
+        if not sentences and not _positive(self.of(M)[0]):
+            sentences = ["T is not positive semidefinite, so no teacher units have these products"]
+        return sentences
 
 
 class Diagonal(Section):
@@ -222,14 +222,16 @@ class NetworkStart(Section):
         M = len(T)
         Q = 0.0 if self.Q is None else self.Q
         R = self.R if isinstance(self.R, tuple) else self._overlaps(K, M).max()
-        found = [
+        sentences = [
             *shape_problems("Q", Q, (K, K), "K"),
             *shape_problems("R", R, (K, M), "K, M"),
             *shape_problems("v", self.v, (K,), "K"),
         ]
-        found = found or _matrix_problems("Q", Q) or _size_problems(dtype, Q=Q, R=R, v=self.v, drawn=self.drawn or 0.0)
-        if found:
-            return found
+        sentences = (
+            sentences or _matrix_problems("Q", Q) or _size_problems(dtype, Q=Q, R=R, v=self.v, drawn=self.drawn or 0.0)
+        )
+        if sentences:
+            return sentences
         units = self.of(K, M)
         if not _positive(np.block([[T, units.R.T], [units.R, units.Q]])):
             return [
@@ -294,17 +296,17 @@ def shape_problems(name: str, given: Any, shape: tuple[int, ...], keys: str) -> 
     if not isinstance(given, tuple):
         return []
     rows = [len(row) for row in given] if len(shape) > 1 else []
-    asked = " x ".join(map(str, shape))
+    expected_shape = " x ".join(map(str, shape))
     if len(set(rows)) > 1:
-        return [f"{name} has rows of different lengths, {', '.join(map(str, rows))}, but must be {asked}"]
-    found = (len(given), *rows[:1])
+        return [f"{name} has rows of different lengths, {', '.join(map(str, rows))}, but must be {expected_shape}"]
+    actual_shape = (len(given), *rows[:1])
     sizes = ", ".join(f"{key} = {size}" for key, size in zip(keys.split(", "), shape, strict=False))
-    if found == shape:
+    if actual_shape == shape:
         return []
     if len(shape) == 1:
         values = f"{len(given)} value{'s' if len(given) != 1 else ''}"
-        return [f"{name} has {values}, but {sizes} units need {asked}"]
-    return [f"{name} is {' x '.join(map(str, found))}, but {sizes} needs {asked}"]
+        return [f"{name} has {values}, but {sizes} units need {expected_shape}"]
+    return [f"{name} is {' x '.join(map(str, actual_shape))}, but {sizes} needs {expected_shape}"]
 
 
 def _matrix_problems(name: str, given: Any) -> list[str]:
@@ -317,8 +319,8 @@ def _matrix_problems(name: str, given: Any) -> list[str]:
 
 
 def _size_problems(dtype: str, **given: Any) -> list[str]:
-    largest = LONGEST[dtype]  # errors square a product of weight vectors, and take N of them
+    bound = LONGEST[dtype]  # errors square a product of weight vectors, and take N of them
     for name, value in given.items():
-        if np.max(np.abs(np.asarray(value, float))) > largest:
-            return [f"{name} must lie between {-largest:g} and {largest:g}, where {dtype} holds its square"]
+        if np.max(np.abs(np.asarray(value, float))) > bound:
+            return [f"{name} must lie between {-bound:g} and {bound:g}, where {dtype} holds its square"]
     return []

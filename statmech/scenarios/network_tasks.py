@@ -98,27 +98,27 @@ class NetworkTasks(TaskKeys, Network):
         yield from self._size_problems()
         yield from self.task_problems()
         yield from self._input_problems()
-        yield from (found := list(self._matrix_problems()))
-        yield from self._control_problems(found)
+        yield from (matrix_problems := list(self._matrix_problems()))
+        yield from self._control_problems(matrix_problems)
 
     def _size_problems(self) -> Iterator[Problem]:
-        yield from (found := list(super()._size_problems()))
-        for values in self.combinations("K", "M", "N") if not found else ():
-            K, N, least = values["K"], values["N"], values["K"] + self.tasks * values["M"]
-            if least > N:
-                needed = f"{self.tasks} tasks of M = {values['M']} teacher units and K = {K} student units"
-                yield ("N",), f"N = {N} is too small for {needed}: N must be at least K + tasks * M = {least}"
+        yield from (size_problems := list(super()._size_problems()))
+        for values in self.combinations("K", "M", "N") if not size_problems else ():
+            K, N, min_dimension = values["K"], values["N"], values["K"] + self.tasks * values["M"]
+            if min_dimension > N:
+                units = f"{self.tasks} tasks of M = {values['M']} teacher units and K = {K} student units"
+                yield ("N",), f"N = {N} is too small for {units}: N must be at least K + tasks * M = {min_dimension}"
                 return
 
     def _input_problems(self) -> Iterator[Problem]:
-        if any(law != Gaussian() for law in points(self.inputs)):
+        if any(inputs != Gaussian() for inputs in points(self.inputs)):
             yield ("inputs",), "networks of several tasks learn from gaussian inputs of equal variance only"
         if self.teacher.output == "sign":
             yield ("teacher",), "networks of several tasks learn outputs, not labels: leave out `output: sign`"
         for cell in self.representatives("network"):
             if not cell.activation.has_closed_forms:
-                why = f"several tasks need the closed forms of an activation's averages, and {cell.name} has none"
-                yield ("network",), why
+                reason = f"several tasks need the closed forms of an activation's averages, and {cell.name} has none"
+                yield ("network",), reason
             elif cell.teacher_activation != cell.activation:
                 yield ("teacher",), "the teachers of several tasks have the activation of the students"
 
@@ -131,13 +131,13 @@ class NetworkTasks(TaskKeys, Network):
             return
         for cell in self.representatives("K", "M", "overlap", "start"):
             for sentence in cell.start.problems(cell.K, cell.T, cell.heads, self.dtype):
-                at = f", at the overlap {cell.overlap:g} of the tasks" if "semidefinite" in sentence else ""
-                yield ("start",), sentence + at
+                suffix = f", at the overlap {cell.overlap:g} of the tasks" if "semidefinite" in sentence else ""
+                yield ("start",), sentence + suffix
                 return
 
     @property
     def variables(self) -> dict[str, Variable]:
-        own = ("task",) if self.heads == "own" else ()
+        task_dims = ("task",) if self.heads == "own" else ()
         return {
             "eps_g": Variable(
                 ("t", "task"),
@@ -146,7 +146,7 @@ class NetworkTasks(TaskKeys, Network):
             ),
             "R": VARIABLES["R"],
             "Q": VARIABLES["Q"],
-            "v": replace(VARIABLES["v"], dims=("t", *own, "student")),
+            "v": replace(VARIABLES["v"], dims=("t", *task_dims, "student")),
             "specialisation": replace(VARIABLES["specialisation"], dims=("t", "task")),
         }
 
@@ -159,13 +159,19 @@ class NetworkTasks(TaskKeys, Network):
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students, units = np.arange(1, max(points(self.K)) + 1), np.arange(1, self.tasks * max(points(self.M)) + 1)
         tasks = np.arange(1, self.tasks + 1)
-        found = {"t": np.asarray(self.t), "task": tasks, "student": students, "other": students, "teacher_unit": units}
-        return found | recorded_of_optimum(self.wishes)
+        coordinates = {
+            "t": np.asarray(self.t),
+            "task": tasks,
+            "student": students,
+            "other": students,
+            "teacher_unit": units,
+        }
+        return coordinates | recorded_of_optimum(self.wishes)
 
-    def _step(self, cell: NetworkCell) -> float:
+    def _estimate_step_seconds(self, cell: NetworkCell) -> float:
         """Seconds of one step of one seed."""
         assert isinstance(cell, NetworkTaskCell)
-        return super()._step(cell) * cell.batch
+        return super()._estimate_step_seconds(cell) * cell.batch
 
     def programs(self) -> set[Any]:
         """The engine's, for each activation and number of units, heads and examples of a step."""
@@ -231,8 +237,8 @@ class NetworkTaskCell(TaskCell, NetworkCell):
     def identical(self) -> bool:
         """True if the student units start identical, with equal weights in every head, and none are silent."""
         R, Q, v = self.units
-        same = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
-        return same and not self.drops
+        equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
+        return equal_starts and not self.drops
 
     @property
     def symmetric(self) -> bool:

@@ -259,7 +259,7 @@ class Scenario(AbstractScenario):
         yield from objective_problems(self.wishes)
         yield from two_rates_problems(controlled, self.schedule)
         name = controlled[0]
-        if any(not isinstance(law, Gaussian) for law in points(self.inputs)):
+        if any(not isinstance(inputs, Gaussian) for inputs in points(self.inputs)):
             yield (name,), "changes with time for gaussian inputs of equal variance only"
         if self.corrections and (self.wishes or max(points(self.K)) > 1):
             yield ("corrections",), f"are those of one student, K = 1, where {name} is given as a function of time"
@@ -274,8 +274,8 @@ class Scenario(AbstractScenario):
                     f"N = {N} is too small for a teacher and K = {K} students: N must be at least K + 1",
                 )
                 return
-        first = chain(steps_problems(self.t[-1], max(points(self.N))), law_problems(self), unsuited_problems(self))
-        if problem := next(first, None):
+        problems = chain(steps_problems(self.t[-1], max(points(self.N))), law_problems(self), unsuited_problems(self))
+        if problem := next(problems, None):
             yield problem
             return
         for name in ("drift", "decay"):
@@ -294,15 +294,15 @@ class Scenario(AbstractScenario):
         yield from start_problems(self.start, points(self.rule), points(self.K), self.dtype)
 
     def _correction_problems(self) -> Iterator[Problem]:
-        for law in points(self.inputs):
-            if not isinstance(law, Gaussian):
+        for inputs in points(self.inputs):
+            if not isinstance(inputs, Gaussian):
                 yield (
                     ("corrections",),
-                    f"the corrections of order 1/N are those of gaussian inputs, not {label_of(law)}",
+                    f"the corrections of order 1/N are those of gaussian inputs, not {label_of(inputs)}",
                 )
                 return
-        given = self.start.R if isinstance(self.start, Start) else 0.0
-        if any(abs(R) == 1 for R in (given if isinstance(given, tuple) else (given,))):
+        R_start = self.start.R if isinstance(self.start, Start) else 0.0
+        if any(abs(R) == 1 for R in (R_start if isinstance(R_start, tuple) else (R_start,))):
             yield (
                 ("start",),
                 "a student that starts on the teacher's axis, at R = 1 or -1, has no corrections of order 1/N: "
@@ -311,30 +311,34 @@ class Scenario(AbstractScenario):
 
     @property
     def unsolved(self) -> str:
-        solved = all(law.isotropic or law.structured for law in points(self.inputs))
-        return "" if solved else "theory has equations for isotropic inputs, and for those that state their modes"
+        has_equations = all(inputs.isotropic or inputs.structured for inputs in points(self.inputs))
+        return (
+            "" if has_equations else "theory has equations for isotropic inputs, and for those that state their modes"
+        )
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        return {} if self.corrections or any(law.sized for law in points(self.inputs)) else {"N": None}
+        return {} if self.corrections or any(inputs.sized for inputs in points(self.inputs)) else {"N": None}
 
     @property
     def stated_equations(self) -> tuple[str, ...]:
-        unequal = any(law.structured for law in points(self.inputs))
-        return (*self.equations[:-2], *OF_MODES) if unequal else self.equations
+        structured = any(inputs.structured for inputs in points(self.inputs))
+        return (*self.equations[:-2], *OF_MODES) if structured else self.equations
 
     @property
     def variables(self) -> dict[str, Variable]:
-        structured = any(law.structured and law.exact for law in points(self.inputs))
+        structured = any(inputs.structured and inputs.exact for inputs in points(self.inputs))
         return VARIABLES | (OF_FIELDS if structured else {}) | ({"gram": GRAM} if self.gram else {})
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        found = self.corrected if self.corrections else {}
-        found = found | (BEST if self.wishes else {})
-        if any(law.structured for law in points(self.inputs)):
-            found = found | {name: it for name, it in OF_FIELDS.items() if name not in self.variables}
-        return found if self.exchangeable else {**found, "eps_g_majority_vote_error": VOTE_ERROR}
+        variables = self.corrected if self.corrections else {}
+        variables = variables | (BEST if self.wishes else {})
+        if any(inputs.structured for inputs in points(self.inputs)):
+            variables = variables | {
+                name: variable for name, variable in OF_FIELDS.items() if name not in self.variables
+            }
+        return variables if self.exchangeable else {**variables, "eps_g_majority_vote_error": VOTE_ERROR}
 
     @property
     def wishes(self) -> dict[str, list[Optimal]]:
@@ -344,36 +348,44 @@ class Scenario(AbstractScenario):
     @property
     def corrected(self) -> dict[str, Variable]:
         """The standard deviations and biases to order 1/N: of each student and, if students are equal, of pairs."""
-        found: dict[str, Variable] = {}
+        variables: dict[str, Variable] = {}
         for name in OF_ONE_STUDENT:
-            found |= std_of(name, VARIABLES[name]) | bias_of(name, VARIABLES[name])
-        alone = max(points(self.K)) == 1
-        ensemble = {name: it for name, it in OF_PAIRS.items() if not (alone and name.startswith("q"))}
-        return found | (ensemble if self.exchangeable else {})
+            variables |= std_of(name, VARIABLES[name]) | bias_of(name, VARIABLES[name])
+        single_student = max(points(self.K)) == 1
+        ensemble = {
+            name: variable for name, variable in OF_PAIRS.items() if not (single_student and name.startswith("q"))
+        }
+        return variables | (ensemble if self.exchangeable else {})
 
     def seconds(self) -> float:
         cells = math.prod(self.shape.values())
         pairs = self.pairs("K", "N")
         votes = len(self.t) * cells / len(pairs)
-        shared = self._shared() if cells * self.seeds >= 2 * self.together else 0.0
-        calls = cells * (shared * COMBINATION / self.seeds + (1 - shared) * CALL / min(self.seeds, self.together))
-        measured = votes * sum(_vote(K, N, self.exchangeable) for K, N in pairs)
-        return calls + measured + self.t[-1] * self._slower() * sum(cell.N * self._step(cell) for cell in self.cells())
+        batched_fraction = self._shared() if cells * self.seeds >= 2 * self.together else 0.0
+        call_seconds = cells * (
+            batched_fraction * COMBINATION / self.seeds + (1 - batched_fraction) * CALL / min(self.seeds, self.together)
+        )
+        vote_seconds = votes * sum(_vote(K, N, self.exchangeable) for K, N in pairs)
+        return (
+            call_seconds
+            + vote_seconds
+            + self.t[-1] * self._slower() * sum(cell.N * self._estimate_step_seconds(cell) for cell in self.cells())
+        )
 
-    def _step(self, cell: OnlineCell) -> float:
+    def _estimate_step_seconds(self, cell: OnlineCell) -> float:
         """Seconds of a step of one seed."""
         if isinstance(cell.inputs, Gaussian) or self.engine == "vectors":
-            return _step(self.engine, cell.K, cell.N)
+            return _estimate_student_step_seconds(self.engine, cell.K, cell.N)
         if not cell.groups:
-            return _step("vectors", cell.K, cell.N)
-        lanes = math.ceil(self.seeds / LANES_IN_GROUPS) * LANES_IN_GROUPS / self.seeds
-        return lanes * IN_GROUPS * cell.groups * _step("gram", cell.K, cell.N)
+            return _estimate_student_step_seconds("vectors", cell.K, cell.N)
+        padding = math.ceil(self.seeds / LANES_IN_GROUPS) * LANES_IN_GROUPS / self.seeds
+        return padding * IN_GROUPS * cell.groups * _estimate_student_step_seconds("gram", cell.K, cell.N)
 
     def _shared(self) -> float:
         """The fraction of combinations that are simulated side by side: those of few students and a constant rate."""
-        gram = [self.engine == "gram" and isinstance(law, Gaussian) for law in points(self.inputs)]
-        few, constant = ([K <= SHARED for K in points(self.K)], [t0 is None for t0 in points(self.schedule)])
-        return float(np.mean(gram) * np.mean(few) * np.mean(constant))
+        gram = [self.engine == "gram" and isinstance(inputs, Gaussian) for inputs in points(self.inputs)]
+        few_students, constant = ([K <= SHARED for K in points(self.K)], [t0 is None for t0 in points(self.schedule)])
+        return float(np.mean(gram) * np.mean(few_students) * np.mean(constant))
 
     def _slower(self) -> float:
         """The mean factor by which drift, decay and schedules lengthen a step."""
@@ -388,15 +400,15 @@ class Scenario(AbstractScenario):
 
         What drifts, and what else changes, has separate programs.
         """
-        found: set[Any] = set()
+        program_keys: set[Any] = set()
         for cell in self.cells():
             direct = self.engine == "vectors" or not (isinstance(cell.inputs, Gaussian) or cell.groups)
             changing = cell.varies and (cell.annealing, *dict(cell.controls))
-            drawn = (cell.N, cell.inputs) if direct else (cell.groups,)
-            found.add((family_of(cell.rule), cell.K, changing, cell.drift > 0, *drawn))
+            vector_size = (cell.N, cell.inputs) if direct else (cell.groups,)
+            program_keys.add((family_of(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
             if not self.unsolved and cell.inputs.isotropic:
-                found.add((1 if cell.alike else cell.K, changing))
-        return found
+                program_keys.add((1 if cell.alike else cell.K, changing))
+        return program_keys
 
     @property
     def exchangeable(self) -> bool:
@@ -407,9 +419,9 @@ class Scenario(AbstractScenario):
     def recorded(self) -> dict[str, np.ndarray]:
         """The coordinates of the dataset's dimensions that are not axes of the sweep."""
         students = max(points(self.K))
-        found = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
-        found |= recorded_of_optimum(self.wishes)
-        return found | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
+        recorded_values = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
+        recorded_values |= recorded_of_optimum(self.wishes)
+        return recorded_values | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineCell:
         return OnlineCell(
@@ -473,9 +485,9 @@ class OnlineCell(ControlledCell):
     def changing(self) -> Changes:
         """The numbers of all that may change; a constant learning rate has an infinite t0."""
         t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, SHORTEST))
-        of_time = self.polynomials
-        schedule = of_time.get("eta", SCHEDULES[self.annealing](t0))
-        return Changes(np.float64(self.drift), np.float64(self.decay), schedule, noise=of_time.get("flip"))
+        time_functions = self.polynomials
+        schedule = time_functions.get("eta", SCHEDULES[self.annealing](t0))
+        return Changes(np.float64(self.drift), np.float64(self.decay), schedule, noise=time_functions.get("flip"))
 
     def holding(self, **numbers: Any) -> Self:
         rule = replace(self.rule, eta=numbers.pop("eta", self.rule.eta))
@@ -524,10 +536,10 @@ class OnlineCell(ControlledCell):
 
 def start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dtype: str) -> Iterator[Problem]:
     """The first reason why students of these rules, so many of them, cannot start like this."""
-    longest = float(np.max((DRAWN if isinstance(start, str) else start).length))
+    max_length = float(np.max((DRAWN if isinstance(start, str) else start).length))
     for name in rules:
-        if longest >= (bound := RULES[name].longest_start):
-            yield ("start",), _too_long(name, bound, None if start == "drawn" else longest)
+        if max_length >= (bound := RULES[name].longest_start):
+            yield ("start",), _too_long(name, bound, None if start == "drawn" else max_length)
             return
     if isinstance(start, Start):
         for K in students:
@@ -538,12 +550,12 @@ def start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dt
 
 def _too_long(rule: str, bound: float, length: float | None) -> str:
     """Why a rule cannot start from students of this length; None: from drawn ones."""
-    given = "drawn students have length 1" if length is None else f"not {length:g}"
+    actual = "drawn students have length 1" if length is None else f"not {length:g}"
     start = ", ".join(f"{name}: {value:g}" for name, value in RULES[rule].own_start().items())
-    return f'the rule "{rule}" starts from students shorter than {bound:g}, {given}: write start: {{{start}}}'
+    return f'the rule "{rule}" starts from students shorter than {bound:g}, {actual}: write start: {{{start}}}'
 
 
-def _step(engine: str, K: int, N: int) -> float:
+def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:
     if engine == "vectors":
         return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N
     largest = max(GRAM_STEP)

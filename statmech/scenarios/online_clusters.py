@@ -160,9 +160,9 @@ class OnlineClusters(AbstractScenario):
         pairs = (
             self.pairs("inputs", "N") if "inputs" in self.axis_values() else [(self.inputs, N) for N in points(self.N)]
         )
-        return self.t[-1] * cells / len(pairs) * sum(N * self._step(law, N) for law, N in pairs)
+        return self.t[-1] * cells / len(pairs) * sum(N * self._estimate_step_seconds(inputs, N) for inputs, N in pairs)
 
-    def _step(self, law: Inputs, N: int) -> float:
+    def _estimate_step_seconds(self, law: Inputs, N: int) -> float:
         cell = OnlineCell("", RULES["hebb"](), 1, N, in_groups(law), 0.0, None, ())
         if self.engine == "gram" and cell.groups:
             return GROUPS_STEP * cell.groups

@@ -114,8 +114,8 @@ class OnlineRows(AbstractScenario):
     def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Refuse keys of labels that are not the table's, of ensembles, and of learners of stored examples."""
         if given.get("population") == "held_out":
-            why = "a stream of rows is drawn with replacement: population must be table, not held_out"
-            raise ScenarioError([(("population",), why)])
+            reason = "a stream of rows is drawn with replacement: population must be table, not held_out"
+            raise ScenarioError([(("population",), reason)])
         check_keys(given, ELSEWHERE)
         return given
 

@@ -135,16 +135,17 @@ class OnlineTasks(TaskKeys):
     @classmethod
     def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Refuse keys of networks, of ensembles, and of one teacher."""
-        if found := [((name,), why) for name, why in NOT_HERE.items() if name in given]:
-            raise ScenarioError(found)
+        if key_problems := [((name,), reason) for name, reason in NOT_HERE.items() if name in given]:
+            raise ScenarioError(key_problems)
         return given
 
     def _problems(self) -> Iterator[Problem]:
-        least = min(points(self.N))
-        if least < self.tasks + 1:
+        min_dimension = min(points(self.N))
+        if min_dimension < self.tasks + 1:
             yield (
                 ("N",),
-                f"N = {least} is too small for {self.tasks} teachers and a student: N must be at least tasks + 1",
+                f"N = {min_dimension} is too small for {self.tasks} teachers and a student: "
+                "N must be at least tasks + 1",
             )
         yield from steps_problems(self.t[-1], max(points(self.N)))
         yield from self.task_problems()
@@ -161,13 +162,13 @@ class OnlineTasks(TaskKeys):
 
     def _start_problems(self) -> Iterator[Problem]:
         """Starts that a rule does not have, and students that there are not beside these teachers."""
-        found = list(start_problems(self.start, points(self.rule), [], self.dtype))
-        yield from found
-        if found or not isinstance(self.start, PerceptronStart):
+        rule_problems = list(start_problems(self.start, points(self.rule), [], self.dtype))
+        yield from rule_problems
+        if rule_problems or not isinstance(self.start, PerceptronStart):
             return
         for overlap in points(self.overlap):
-            between = between_tasks(self.tasks, overlap)
-            for sentence in self.start.problems(between, self.dtype) if overlap >= self.lowest_overlap else ():
+            task_overlaps = between_tasks(self.tasks, overlap)
+            for sentence in self.start.problems(task_overlaps, self.dtype) if overlap >= self.lowest_overlap else ():
                 yield ("start",), sentence
                 return
 
@@ -186,16 +187,16 @@ class OnlineTasks(TaskKeys):
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The times and the tasks, and what is known of an optimum."""
-        found = {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
-        return found | recorded_of_optimum(self.wishes)
+        coordinates = {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
+        return coordinates | recorded_of_optimum(self.wishes)
 
     def seconds(self) -> float:
         """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
         cells = math.prod(self.shape.values())
         pairs = self.pairs("batch", "N")
-        return self.t[-1] * cells / len(pairs) * sum(N * self._step(batch, N) for batch, N in pairs)
+        return self.t[-1] * cells / len(pairs) * sum(N * self._estimate_step_seconds(batch, N) for batch, N in pairs)
 
-    def _step(self, batch: int, N: int) -> float:
+    def _estimate_step_seconds(self, batch: int, N: int) -> float:
         if self.engine == "gram":
             return GRAM_STEP + GRAM_STEP_PER_EXAMPLE * (batch - 1)
         return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N * batch
@@ -244,21 +245,21 @@ class OnlineTaskCell(TaskCell, OnlineCell):
             return None
         length, R = self.length_and_R
         rows = rows_of(np.block([[self.between, R[:, None]], [R, 1.0]]))
-        along = length * rows[-1:, :-1]
-        return np.append(along, np.sqrt(np.maximum(length**2 - np.sum(along**2, keepdims=True), 0.0)), axis=1)
+        parallel = length * rows[-1:, :-1]
+        return np.append(parallel, np.sqrt(np.maximum(length**2 - np.sum(parallel**2, keepdims=True), 0.0)), axis=1)
 
     @property
     def described(self) -> str:
         """Its tasks, rule and parameters, for messages."""
-        several = f"{self.tasks} tasks of overlap {self.overlap:g}, {self.protocol}: " if self.tasks > 1 else ""
-        return several + super().described
+        prefix = f"{self.tasks} tasks of overlap {self.overlap:g}, {self.protocol}: " if self.tasks > 1 else ""
+        return prefix + super().described
 
     @property
     def identity(self) -> dict[str, Any]:
         """The values that name this cell: one task, and one example a step, have the random numbers of a `Scenario`."""
-        found = super().identity
+        values = super().identity
         if self.start:
-            found["start"] = Start.model_validate(self.start.model_dump()).model_dump()
+            values["start"] = Start.model_validate(self.start.model_dump()).model_dump()
         if self.tasks > 1:
-            found |= {"tasks": self.tasks, "overlap": self.overlap, **self.order}
-        return found | ({"batch": self.batch} if self.batch > 1 else {})
+            values |= {"tasks": self.tasks, "overlap": self.overlap, **self.order}
+        return values | ({"batch": self.batch} if self.batch > 1 else {})

@@ -82,5 +82,5 @@ def without_page(scenario: Any) -> str:
     """
     if scenario.PAGE is not None:
         return ""
-    what = "a study of data sets has" if scenario.on_data else f"{scenario.TITLE or scenario.CHOICE} has"
-    return f"{what} no sliders. Run it, and explore its results"
+    subject = "a study of data sets has" if scenario.on_data else f"{scenario.TITLE or scenario.CHOICE} has"
+    return f"{subject} no sliders. Run it, and explore its results"

@@ -18,12 +18,12 @@ def spaced(text: str) -> str:
     >>> spaced("1..5"), spaced("0.1:1:0.1"), spaced("many")
     ('{linspace: [1, 5, 5]}', '{linspace: [0.1, 1, 10]}', '')
     """
-    found = RANGE.fullmatch(text) if len(text) < 60 else None
-    if found is None:
+    match = RANGE.fullmatch(text) if len(text) < 60 else None
+    if match is None:
         return ""
-    start, stop = _exact(found[1]), _exact(found[2])
+    start, stop = _exact(match[1]), _exact(match[2])
     finest = min(_exponent(start), _exponent(stop), 0)
-    step = _exact(found[3]) if found[3] else Decimal(1).scaleb(finest).copy_sign(stop - start)
+    step = _exact(match[3]) if match[3] else Decimal(1).scaleb(finest).copy_sign(stop - start)
     number = int((stop - start) / step) + 1 if step else 0
     if not 2 <= number <= MOST:
         return ""

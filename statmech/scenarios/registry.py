@@ -72,11 +72,11 @@ def scenario_from(given: dict[str, Any]) -> Any:
     """
     given = with_population(given)
     keys = _keys_in(given)
-    named = choices_in(keys)
-    if len(named) > 1 and tuple(named) not in TOGETHER:
-        one_of = ", ".join(f"`{choice}`" for choice in SCENARIOS)
-        raise ScenarioError([((named[-1],), f"a config has one of {one_of}, not {' and '.join(named)}")])
-    kind = _named(named) or max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.known_keys())))
+    choices = choices_in(keys)
+    if len(choices) > 1 and tuple(choices) not in TOGETHER:
+        possible = ", ".join(f"`{choice}`" for choice in SCENARIOS)
+        raise ScenarioError([((choices[-1],), f"a config has one of {possible}, not {' and '.join(choices)}")])
+    kind = _named(choices) or max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.known_keys())))
     return kind(**given)  # with none: of the kind that knows most of these keys, for its message
 
 
@@ -98,11 +98,11 @@ def choices_in(keys: set[str]) -> list[str]:
     >>> choices_in({"descent", "loss", "alpha"})
     ['descent']
     """
-    named = [choice for choice in SCENARIOS if choice in keys]
-    if len(named) < 2:
-        return named + [second for first, second in TOGETHER if [first] == named and second in keys]
-    ordinary = {choice: {*SCENARIOS[choice].known_keys()} - {choice} for choice in named}
-    return [choice for choice in named if not any(choice in others for others in ordinary.values())]
+    choices = [choice for choice in SCENARIOS if choice in keys]
+    if len(choices) < 2:
+        return choices + [second for first, second in TOGETHER if [first] == choices and second in keys]
+    ordinary = {choice: {*SCENARIOS[choice].known_keys()} - {choice} for choice in choices}
+    return [choice for choice in choices if not any(choice in keys_of_other for keys_of_other in ordinary.values())]
 
 
 def with_population(config: dict[str, Any]) -> dict[str, Any]:
@@ -138,11 +138,13 @@ def _keys_in(config: Mapping[str, Any]) -> set[str]:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a config file: any kind of scenario."""
-    made = {kind.__name__: kind.schema_of() for kind in kinds().values()}
-    definitions = {name: part for one in made.values() for name, part in one.pop("$defs", {}).items()}
+    schemas = {kind.__name__: kind.schema_of() for kind in kinds().values()}
+    definitions = {
+        name: part for kind_schema in schemas.values() for name, part in kind_schema.pop("$defs", {}).items()
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "statmech config",
-        "anyOf": list(made.values()),
+        "anyOf": list(schemas.values()),
         "$defs": definitions,
     }

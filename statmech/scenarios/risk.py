@@ -103,7 +103,7 @@ RISK_THEORY = {
 }
 LEAST_SQUARES = {"loss": ["square"], "teacher": "linear", "flip": 0}
 GROUPS = {"spectrum": {"eigenvalues": [1e4, 1, 1e-4], "shares": [0.1, 0.3, 0.6], "teacher": [1e-8, 1e-4, 0.99989999]}}
-PEAKS = [round(0.03 * 100 ** (place / 40), 4) for place in range(41)]  # alpha from 0.03 to 3
+PEAKS = [round(0.03 * 100 ** (step / 40), 4) for step in range(41)]  # alpha from 0.03 to 3
 ALIGNED = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": [0.5, 0.5]}}
 
 
@@ -200,9 +200,9 @@ class Risk(OfLosses, AbstractScenario):
         yield from output_problems(self, LOSSES)
         yield from teacher_problems(self)
         yield from number_problems(self)
-        laws = [*law_problems(self)]
-        yield from laws or self._structure_problems()
-        if not laws:
+        input_problems = [*law_problems(self)]
+        yield from input_problems or self._structure_problems()
+        if not input_problems:
             yield from self._unbounded_problems()
 
     def data_problems(self) -> Iterator[Problem]:
@@ -213,47 +213,51 @@ class Risk(OfLosses, AbstractScenario):
 
     def _structure_problems(self) -> Iterator[Problem]:
         """Settings that need inputs of equal variance."""
-        if not (unequal := [law for law in points(self.inputs) if not law.isotropic]):
+        if not (anisotropic := [inputs for inputs in points(self.inputs) if not inputs.isotropic]):
             return
         for penalty in points(self.penalty):
             if PENALTIES[penalty] != 0:
-                why = "needs inputs whose covariance is a multiple of 1: a rotation of the inputs changes it"
-                yield ("penalty",), f"penalty {penalty} {why}"
+                reason = "needs inputs whose covariance is a multiple of 1: a rotation of the inputs changes it"
+                yield ("penalty",), f"penalty {penalty} {reason}"
                 break
         if self.bayes:
             yield (
                 ("bayes",),
-                f"the Bayes-optimal student is that of inputs of equal variance, not {label_of(unequal[0])}",
+                f"the Bayes-optimal student is that of inputs of equal variance, not {label_of(anisotropic[0])}",
             )
         if self.solver == "amp":
-            yield ("solver",), f"message passing needs inputs of equal variance, not {label_of(unequal[0])}"
-        for law in unequal:
-            if isinstance(law, Spectrum) and 0 in law.ridge:
+            yield ("solver",), f"message passing needs inputs of equal variance, not {label_of(anisotropic[0])}"
+        for inputs in anisotropic:
+            if isinstance(inputs, Spectrum) and 0 in inputs.ridge:
                 yield ("inputs",), "ridge of a spectrum must be greater than 0 in all groups of a loss with a penalty"
                 break
 
     def _unbounded_problems(self) -> Iterator[Problem]:
         """Without a penalty a loss without a smallest value has a minimum only where examples cannot be separated."""
         for values in self._without_penalty():
-            law = values.get("inputs", Gaussian())
-            modes = None if law.isotropic or isinstance(law, Rows) else law.modes(values.get("N", points(self.N)[0]))
-            of = (modes.signal, modes.rank) if modes else ()
-            begin = minimum_from(self.kind_at(values), teacher_at(values), *of)
-            if values["alpha"] < begin:
-                begins = f"below alpha = {begin:.6g}" if np.isfinite(begin) else "at any alpha"
-                why = "examples can be separated, and the student's length diverges"
-                yield ("lam",), f"with lam = 0 the loss {values['loss']} has no minimum {begins}: {why}"
+            inputs = values.get("inputs", Gaussian())
+            modes = (
+                None
+                if inputs.isotropic or isinstance(inputs, Rows)
+                else inputs.modes(values.get("N", points(self.N)[0]))
+            )
+            mode_arguments = (modes.signal, modes.rank) if modes else ()
+            min_alpha = minimum_from(self.kind_at(values), teacher_at(values), *mode_arguments)
+            if values["alpha"] < min_alpha:
+                range_text = f"below alpha = {min_alpha:.6g}" if np.isfinite(min_alpha) else "at any alpha"
+                reason = "examples can be separated, and the student's length diverges"
+                yield ("lam",), f"with lam = 0 the loss {values['loss']} has no minimum {range_text}: {reason}"
                 return
 
     def _without_penalty(self) -> Iterator[dict[str, Any]]:
         """Yield the values of each loss and teacher with lam = 0 and the smallest alpha."""
-        least: dict[Any, dict[str, Any]] = {}
+        values_at_min_alpha: dict[Any, dict[str, Any]] = {}
         names = ("loss", "teacher", *OF_TEACHERS, *self.parameters, "lam", "alpha", "inputs")
         for values in self.combinations(*names) if 0 in points(self.lam) else ():
             kinds = self.kind_at(values), teacher_at(values), values.get("inputs")
-            if values["lam"] == 0 and values["alpha"] <= least.get(kinds, values)["alpha"]:
-                least[kinds] = values
-        yield from least.values()
+            if values["lam"] == 0 and values["alpha"] <= values_at_min_alpha.get(kinds, values)["alpha"]:
+                values_at_min_alpha[kinds] = values
+        yield from values_at_min_alpha.values()
 
     @property
     def stated_equations(self) -> tuple[str, ...]:
@@ -266,12 +270,12 @@ class Risk(OfLosses, AbstractScenario):
     @property
     def structured(self) -> bool:
         """True if some inputs vary more in some directions than in others."""
-        return not all(law.isotropic for law in points(self.inputs))
+        return not all(inputs.isotropic for inputs in points(self.inputs))
 
     @property
     def sized(self) -> bool:
         """True if the variances of some inputs depend on N."""
-        return any(law.sized for law in points(self.inputs))
+        return any(inputs.sized for inputs in points(self.inputs))
 
     @property
     def theory_only(self) -> dict[str, Variable]:
@@ -287,10 +291,10 @@ class Risk(OfLosses, AbstractScenario):
 
     def _widths(self) -> dict[str, Any]:
         """Latent variables per feature along an axis of random features."""
-        laws = points(self.inputs)
-        if len(laws) == 1 or not all(isinstance(law, Features) for law in laws):
+        axis_inputs = points(self.inputs)
+        if len(axis_inputs) == 1 or not all(isinstance(inputs, Features) for inputs in axis_inputs):
             return {}
-        return {"latent": (("_".join(self._along("inputs")),), np.array([law.latent for law in laws]))}
+        return {"latent": (("_".join(self._along("inputs")),), np.array([inputs.latent for inputs in axis_inputs]))}
 
     def _along(self, name: str) -> tuple[str, ...]:
         return next((group for group in self.zipped if name in group), (name,))
@@ -346,13 +350,13 @@ FRESH, FRESH_PER_LATENT = 2e-4, 1e-6  # for each of the random features, which a
 
 def _seconds(cell: RiskCell) -> float:
     """Seconds of a run."""
-    law = cell.inputs
-    measured = cell.N * (FRESH + FRESH_PER_LATENT * law.width(cell.N)) if isinstance(law, Features) else 0.0
+    inputs = cell.inputs
+    measured = cell.N * (FRESH + FRESH_PER_LATENT * inputs.width(cell.N)) if isinstance(inputs, Features) else 0.0
     return measured + seconds_of_fit(cell.loss, cell.P, cell.N, bool(cell.penalty.share))
 
 
 def seconds_of_fit(loss: Loss, P: int, N: int, l1: bool = False) -> float:
     """Seconds of a fit; a test of separability takes half as long, and inputs have to be drawn."""
     smaller = min(N, P)
-    rate, least = (KINKED, LEAST_WITH_KINKS) if loss.kinks else (SMOOTH, LEAST_SECONDS)
-    return least + 1.5 * (WITH_L1 if l1 else rate) * (P * N * smaller + smaller**3) + 1.5e-8 * P * N
+    rate, min_seconds = (KINKED, LEAST_WITH_KINKS) if loss.kinks else (SMOOTH, LEAST_SECONDS)
+    return min_seconds + 1.5 * (WITH_L1 if l1 else rate) * (P * N * smaller + smaller**3) + 1.5e-8 * P * N

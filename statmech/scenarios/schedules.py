@@ -31,7 +31,7 @@ def _times_of(given: Any) -> Any:
     if given is None:
         return None
     if isinstance(given, list | tuple):
-        return [_times_of(one) for one in given]
+        return [_times_of(single) for single in given]
     if not isinstance(given, dict) or [*given] != ["t0"]:
         raise ValueError(f"must be written {FALLING}, not {quoted(given)}")
     return given["t0"]
@@ -40,7 +40,7 @@ def _times_of(given: Any) -> Any:
 def _written(t0: Any) -> Any:
     """A t0, or an axis of them, as in a config."""
     if is_axis(t0):
-        return [{"t0": one} for one in t0]
+        return [{"t0": value} for value in t0]
     return None if t0 is None else {"t0": t0}
 
 

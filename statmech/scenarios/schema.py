@@ -15,13 +15,13 @@ def schema_of(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
     """The JSON Schema of a config of this kind; keys that all kinds share come last."""
     schema = kind.model_json_schema()
     fields = {name: _plain(schema["properties"][name]) for name in kind.model_fields if name not in INNER}
-    own = {name: field for name, field in fields.items() if name not in shared}
+    own_fields = {name: field for name, field in fields.items() if name not in shared}
     for choice, kinds in kind.choices().items():
-        own[choice] |= axis_schema({"enum": list(kinds)}, spaced=False)  # with those of the user's files
+        own_fields[choice] |= axis_schema({"enum": list(kinds)}, spaced=False)  # with those of the user's files
     parameters = {name: _parameter(kind, name) for name in known_parameters(kind.classes())}
     last = {name: fields[name] for name in shared if name in fields}
     needed = {"allOf": [_here_or_in_zip(name) for name in schema.pop("required", []) if name not in kind.IMPLIED]}
-    return {**schema, **needed, "properties": {**own, **parameters, **last, "zip": _zip(kind)}}
+    return {**schema, **needed, "properties": {**own_fields, **parameters, **last, "zip": _zip(kind)}}
 
 
 @cache
@@ -29,17 +29,17 @@ def sections_of(kind: type[ConfigKeys]) -> dict[str, list[str]]:
     """The keys of a config that have keys inside, and these."""
     schema = kind.model_json_schema()
     fields = {name: [part, *part.get("oneOf", [])] for name, part in schema["properties"].items()}
-    named = {name: str(form["$ref"]) for name, forms in fields.items() for form in forms if "$ref" in form}
-    return {name: [*schema["$defs"][ref.rpartition("/")[2]]["properties"]] for name, ref in named.items()}
+    references = {name: str(form["$ref"]) for name, forms in fields.items() for form in forms if "$ref" in form}
+    return {name: [*schema["$defs"][ref.rpartition("/")[2]]["properties"]] for name, ref in references.items()}
 
 
 def _plain(field: dict[str, Any]) -> dict[str, Any]:
-    return {word: value for word, value in field.items() if word not in ("symbol", "unit")}
+    return {keyword: value for keyword, value in field.items() if keyword not in ("symbol", "unit")}
 
 
 def _parameter(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
     key = known_parameters(kind.classes())[name]
-    forms = [it.schema for it in described(kind.classes(), name).values()]
+    forms = [key_of_class.schema for key_of_class in described(kind.classes(), name).values()]
     value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
     value = {"anyOf": [value, *schemas_over_time(value, optimal=True)]} if name in kind.OPTIMAL else value
     return {**axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}

@@ -103,8 +103,8 @@ class Stopping(AbstractScenario):
         yield from chunk_problems(self)
         for mean, N in self.pairs("feature_mean", "N"):
             if abs(mean) > FURTHEST / np.sqrt(N):
-                far = f"by more than {FURTHEST:g} standard deviations"
-                yield ("feature_mean",), f"a mean of {mean:g} per feature moves the sum of N = {N} features {far}"
+                excess = f"by more than {FURTHEST:g} standard deviations"
+                yield ("feature_mean",), f"a mean of {mean:g} per feature moves the sum of N = {N} features {excess}"
                 break
 
     @property
@@ -125,8 +125,8 @@ class Stopping(AbstractScenario):
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StoppingCell:
         mean = values["mean"] + values["feature_mean"] * np.sqrt(values["N"])
-        given = {name: values[name] for name in ("theta", "N", "chunk", "error_rate")}
-        return StoppingCell(self.kind_at(values), **given, mean=float(mean), index=index)
+        cell_values = {name: values[name] for name in ("theta", "N", "chunk", "error_rate")}
+        return StoppingCell(self.kind_at(values), **cell_values, mean=float(mean), index=index)
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ Epochs = Annotated[Any, recorded("epochs")]
 
 def _counted(given: Any) -> Any:
     """A spaced axis of numbers of updates is rounded to whole ones."""
-    moments = listed(given)
-    return sorted({round(value) for value in moments}) if isinstance(given, dict) else moments
+    updates = listed(given)
+    return sorted({round(value) for value in updates}) if isinstance(given, dict) else updates
 
 
 def _no_losses(given: Any) -> Any:
@@ -43,8 +43,10 @@ def _no_losses(given: Any) -> Any:
         raise ValueError(
             f'"{names[0]}" is not a learner but minimises a loss: write loss: {losses}, without the key learner'
         )
-    said = ", ".join(map(quoted, names))
-    raise ValueError(f"{said} are not learners but minimise losses: write loss: [{losses}], without the key learner")
+    quoted_names = ", ".join(map(quoted, names))
+    raise ValueError(
+        f"{quoted_names} are not learners but minimise losses: write loss: [{losses}], without the key learner"
+    )
 
 
 Updates = Annotated[Any, recorded("updates", _counted, Annotated[Whole, Field(ge=0, le=MOST)])]
@@ -168,12 +170,12 @@ class StoredExamples(AbstractScenario):
     @property
     def variables(self) -> dict[str, Variable]:
         moment, _ = self.moments
-        found = STORED | ({"strengths": STRENGTHS} if self.strengths else {})
-        return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in found.items()}
+        all_variables = STORED | ({"strengths": STRENGTHS} if self.strengths else {})
+        return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in all_variables.items()}
 
     def seconds(self) -> float:
-        times = len(self.moments[1])
-        return sum(_seconds(cell, times) for cell in self.cells())
+        num_records = len(self.moments[1])
+        return sum(_seconds(cell, num_records) for cell in self.cells())
 
     @property
     def derived(self) -> dict[str, Any]:
@@ -233,5 +235,5 @@ SECONDS: dict[str, Callable[[StoredCell], float]] = {
 def _seconds(cell: StoredCell, times: int) -> float:
     """Seconds per data set to draw, to learn (at most, where a rule may stop it) and to measure."""
     shared = 1e-4 + cell.P * cell.N * (1.5e-8 + 1e-9 * times) + 5e-11 * cell.N * cell.P**2
-    in_turn = cell.until[-1] * (5e-8 + 2e-9 * cell.P)
-    return shared + (SECONDS[cell.name](cell) if cell.name in SECONDS else in_turn)
+    update_seconds = cell.until[-1] * (5e-8 + 2e-9 * cell.P)
+    return shared + (SECONDS[cell.name](cell) if cell.name in SECONDS else update_seconds)

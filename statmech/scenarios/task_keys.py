@@ -99,14 +99,14 @@ class TaskKeys(AbstractScenario):
         if self.switch is not None and not any(isinstance(protocol, Replay | BestShare) for protocol in protocols):
             yield ("switch",), "is the time of the protocols blocked, replay and optimal: leave it out"
         if (lowest := min(points(self.overlap))) < self.lowest_overlap:
-            least = f"at least -1/{self.tasks - 1}"
-            yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {least}"
+            bound = f"at least -1/{self.tasks - 1}"
+            yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {bound}"
 
     @property
     def wishes(self) -> dict[str, list[Optimal]]:
         """The controls that are wanted at their optimum."""
-        shares = [protocol.wish for protocol in points(self.protocol) if isinstance(protocol, BestShare)]
-        return wishes_of(self) | ({SHARE: shares} if shares else {})
+        fraction_options = [protocol.wish for protocol in points(self.protocol) if isinstance(protocol, BestShare)]
+        return wishes_of(self) | ({SHARE: fraction_options} if fraction_options else {})
 
     @property
     def theory_only(self) -> dict[str, Variable]:
@@ -142,8 +142,12 @@ class TaskCell(ControlledCell):
     @property
     def wishes(self) -> dict[str, Optimal]:
         """The controls that are wanted at their optimum."""
-        of, found = self.protocol, super().wishes
-        return found | {SHARE: of.wish} if isinstance(of, BestShare) and of.share is None else found
+        protocol, optimal_keys = self.protocol, super().wishes
+        return (
+            optimal_keys | {SHARE: protocol.wish}
+            if isinstance(protocol, BestShare) and protocol.share is None
+            else optimal_keys
+        )
 
     @property
     def edges(self) -> tuple[float, ...]:

@@ -30,7 +30,7 @@ from statmech.scenarios.network_matrices import (
 def _form_of_heads(given: Any) -> str:
     if not isinstance(given, list | tuple):
         return "value"
-    return "given" if any(isinstance(one, list | tuple) for one in given) else "axis"
+    return "given" if any(isinstance(row, list | tuple) for row in given) else "axis"
 
 
 Heads = Annotated[
@@ -118,18 +118,18 @@ class TasksStart(Section):
         """
         if self.along is not None and not (self.R is None and self.drawn is None):
             return ["along states R at every overlap: give either along, or R, or drawn"]
-        found = shape_problems("along", self.along, (K, len(T)), "K, number of all teacher units")
+        sentences = shape_problems("along", self.along, (K, len(T)), "K, number of all teacher units")
         if _form_of_heads(self.v) == "given":
-            found += shape_problems("v", self.v, (heads, K), "heads, K")
+            sentences += shape_problems("v", self.v, (heads, K), "heads, K")
         elif isinstance(self.v, tuple):
-            found += shape_problems("v", self.v, (K,), "K")
-        return found or self._first_layer(T).problems(K, T, dtype)
+            sentences += shape_problems("v", self.v, (K,), "K")
+        return sentences or self._first_layer(T).problems(K, T, dtype)
 
     def _first_layer(self, T: np.ndarray) -> NetworkStart:
         """The start of the first layer alone."""
         R = self.R if self.along is None else (np.asarray(self.along, float) @ rows_of(T).T).tolist()
-        given = {"Q": self.Q, "R": R, "drawn": self.drawn}
-        return NetworkStart.model_validate({name: value for name, value in given.items() if value is not None})
+        section = {"Q": self.Q, "R": R, "drawn": self.drawn}
+        return NetworkStart.model_validate({name: value for name, value in section.items() if value is not None})
 
 
 class PerceptronStart(Section):
@@ -162,12 +162,12 @@ class PerceptronStart(Section):
             Empty if one can.
         """
         tasks = len(between)
-        if found := length_problems(self.length, dtype):
-            return found
+        if sentences := length_problems(self.length, dtype):
+            return sentences
         if isinstance(self.R, tuple) and len(self.R) != tasks:
             return [f"R lists {len(self.R)} tasks, but tasks = {tasks}"]
         R = self.of(tasks)[1]
         if np.linalg.eigvalsh(np.block([[between, R[:, None]], [R, 1.0]]))[0] > -ROUNDING:
             return []
-        given = f"R = {R.tolist()} with teachers of overlap {between[0, 1]:g}"
-        return [f"no student has {given}: the matrix of their cosines would not be positive"]
+        description = f"R = {R.tolist()} with teachers of overlap {between[0, 1]:g}"
+        return [f"no student has {description}: the matrix of their cosines would not be positive"]

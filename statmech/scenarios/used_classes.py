@@ -33,9 +33,12 @@ def used_classes(scenario: Kind) -> set[type]:
     (True, False)
     """
     leaves = list(_leaves(vars(scenario)))
-    words, registries = {leaf for leaf in leaves if isinstance(leaf, str)}, (*REGISTRIES, *scenario.choices().values())
-    named = (registry[word] for registry in registries for word in words & registry.keys())
-    return {type(scenario), *map(type, leaves), *named}
+    strings, registries = (
+        {leaf for leaf in leaves if isinstance(leaf, str)},
+        (*REGISTRIES, *scenario.choices().values()),
+    )
+    registered = (registry[string] for registry in registries for string in strings & registry.keys())
+    return {type(scenario), *map(type, leaves), *registered}
 
 
 def _leaves(value: Any) -> Iterator[Any]:

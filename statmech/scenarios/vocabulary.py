@@ -50,8 +50,8 @@ class Entry(NamedTuple):
 
 def entries() -> list[Entry]:
     """Return each name once per kind that has it: keys, parameters, coordinates and variables."""
-    found = [entry for kind in kinds().values() for entry in (*_keys(kind), *_variables(kind))]
-    return [*found, *_parameters("teacher", TEACHERS), *_parameters("weights", WEIGHTS)]
+    kind_entries = [entry for kind in kinds().values() for entry in (*_keys(kind), *_variables(kind))]
+    return [*kind_entries, *_parameters("teacher", TEACHERS), *_parameters("weights", WEIGHTS)]
 
 
 def _keys(kind: type[AbstractScenario]) -> Iterator[Entry]:
@@ -73,7 +73,11 @@ def _variables(kind: type[AbstractScenario]) -> Iterator[Entry]:
     """Yield the variables that it has if all switches are on, without corrections and limits of other variables."""
     switches: dict[str, Any] = {key.name: True for key in kind.every_key().values() if key.type is bool}
     scenario = kind.model_construct(**switches)
-    own = scenario.variables
-    others = {name: it for name, it in scenario.theory_only.items() if not name.startswith(tuple(f"{v}_" for v in own))}
-    for name, variable in (own | others).items():
+    own_variables = scenario.variables
+    theory_variables = {
+        name: variable
+        for name, variable in scenario.theory_only.items()
+        if not name.startswith(tuple(f"{v}_" for v in own_variables))
+    }
+    for name, variable in (own_variables | theory_variables).items():
         yield Entry(name, variable.long_name, variable.symbol, "1", kind.CHOICE)
