@@ -1,6 +1,6 @@
-"""Scenarios: one file per kind, with all that is true of the kind on its class, and one registry.
+"""Scenarios: a class in a file of its own for each kind, and a registry of all kinds.
 
-The names of `__init__.pyi` are all that a kind outside the package needs (docs/howto/own_scenario.md).
+`__init__.pyi` lists all names that a kind outside the package needs (docs/howto/own_scenario.md).
 """
 
 import lazy_loader

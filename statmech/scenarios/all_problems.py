@@ -1,7 +1,7 @@
-"""The problems that remain in a scenario once those that pydantic found are corrected.
+"""Problems of a scenario that pydantic does not report at first.
 
-pydantic checks each key by itself, and only a scenario of valid keys as a whole. So that a user sees all problems at
-once, the valid keys are checked together here, without the invalid ones.
+pydantic checks each key separately, and checks combinations of keys only if all are valid. Here the valid keys are
+checked together without the invalid ones, so that a user sees all problems at once.
 """
 
 from __future__ import annotations
@@ -19,21 +19,24 @@ from statmech.scenarios.config_keys import ConfigKeys
 from statmech.scenarios.messages import MOST, problems
 from statmech.scenarios.schema import sections_of
 
-SECTIONS = {"zip", "zipped", "parameters"}  # keys whose problems keep all others from being read
+SECTIONS = {"zip", "zipped", "parameters"}  # if one of these is invalid, no other key can be read
 
 
 def all_problems(kind: type[ConfigKeys], given: dict[str, Any], failure: ValidationError) -> list[Problem]:
-    """The problems that pydantic found, and those that the remaining keys would show once these are corrected."""
+    """Find the problems that pydantic reported, and further problems among the remaining keys."""
     key_problems = problems(failure, kind.known_keys(), sections_of(kind))
     keys = {str(location[0]) for location, _ in key_problems if location}
     if keys & SECTIONS:
         return [*key_problems, *_without_sections(kind, given, keys)]
-    checked = all(not error["loc"] for error in failure.errors())  # keys are valid in themselves, and were compared
+    checked = all(not error["loc"] for error in failure.errors())  # each key is valid, and combinations were checked
     return key_problems if checked or failure.error_count() > MOST else [*key_problems, *_remaining(kind, given, keys)]
 
 
 def _without_sections(kind: type[ConfigKeys], given: dict[str, Any], keys: set[str]) -> Iterator[Problem]:
-    """The problems of a scenario without the sections that cannot be read, apart from those of the keys in them."""
+    """Find the problems of a scenario without its unreadable sections.
+
+    Problems that mention keys inside these sections are omitted.
+    """
     groups = given.get("zip", [])
     groups = groups if isinstance(groups, list | tuple) else [groups]
     zipped = {name for group in groups if isinstance(group, dict) for name in group}
@@ -44,7 +47,7 @@ def _without_sections(kind: type[ConfigKeys], given: dict[str, Any], keys: set[s
 
 
 def _remaining(kind: type[ConfigKeys], given: dict[str, Any], invalid: set[str]) -> list[Problem]:
-    """The problems that valid keys have with each other, whatever the invalid ones may become."""
+    """Find problems among the valid keys that remain whatever value the invalid keys get."""
     keys: dict[str, Any] = kind._gather(given)  # type: ignore[operator]
     keys["zipped"], incomplete = _intact(keys.get("zipped", ()), invalid)
     invalid = invalid | incomplete
@@ -61,13 +64,16 @@ def _remaining(kind: type[ConfigKeys], given: dict[str, Any], invalid: set[str])
 
 
 def _intact(groups: tuple[tuple[str, ...], ...], invalid: set[str]) -> tuple[tuple[tuple[str, ...], ...], set[str]]:
-    """The zip groups without an invalid key, and the keys of the others."""
+    """Split zip groups: return those without an invalid key, and the keys of the other groups."""
     intact = tuple(group for group in groups if not invalid & set(group))
     return intact, {name for group in groups if group not in intact for name in group}
 
 
 def _partial(kind: type[ConfigKeys], valid: dict[str, Any]) -> ConfigKeys:
-    """A scenario of valid keys, not validated as a whole; a required key that is missing is 1 where it can be."""
+    """Build a scenario from the valid keys without validating combinations.
+
+    A required key that is missing gets the value 1 if its type allows it.
+    """
     partial = kind.model_construct()
     for name, field in kind.model_fields.items():
         if name in valid or field.is_required():
@@ -78,20 +84,21 @@ def _partial(kind: type[ConfigKeys], valid: dict[str, Any]) -> ConfigKeys:
 
 @cache
 def _adapter(kind: type[ConfigKeys], name: str) -> TypeAdapter[Any]:
-    """The validator of one key, which pydantic takes a millisecond to make."""
+    """Return the cached validator of one key: pydantic takes a millisecond to build it."""
     field = kind.model_fields[name]
-    form: Any = Annotated[field.annotation, *field.metadata, name]  # a name, for there may be no metadata
+    form: Any = Annotated[field.annotation, *field.metadata, name]  # Annotated needs metadata: the name is a dummy
     return TypeAdapter(form)
 
 
 def _joint(partial: ConfigKeys, invalid: set[str]) -> Iterator[Problem]:
+    """Find the problems that valid keys have in combination."""
     for check in (partial._axis_problems, partial._parameter_problems, partial._problems):
         with suppress(AttributeError):  # a required key is missing
             yield from (problem for problem in check() if not _concerns(problem, invalid))
 
 
 def _concerns(problem: Problem, keys: set[str]) -> bool:
-    """True if a problem is at one of these keys, or mentions one."""
+    """Return True if a problem is located at one of these keys or mentions one."""
     location, sentence = problem
     mentioned = re.findall(r"\w+", sentence.partition(" Known: ")[0])
     return (bool(location) and location[0] in keys) or not keys.isdisjoint(mentioned)

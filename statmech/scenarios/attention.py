@@ -1,6 +1,6 @@
 """The Attentive Perceptron online: its boundary, nominal error rate, features, and recorded times.
 
-An `Attention` is what a config file with the key `attention` holds and what `simulate.run` and `theory.solve` take.
+A config file with the key `attention` becomes an `Attention`, the input of `simulate.run` and `theory.solve`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chun
 from statmech.scenarios.variables import Variable
 
 MAX_MEMORY = 10**9
-DRAW = 1.2e-8  # seconds that a feature of an example takes, once for all students of its dimension
-ATTEND, ATTEND_PER_FEATURE = 2e-6, 2.2e-9  # seconds that a student takes per example, and per feature of it
+DRAW = 1.2e-8  # drawn once for all students of the same dimension
+ATTEND, ATTEND_PER_FEATURE = 2e-6, 2.2e-9  # per student and example
 
 ATTENTIVE = {
     "R": Variable(("t",), "teacher-student cosine", "$R$"),
@@ -48,9 +48,9 @@ ATTENTIVE = {
 
 
 class Attention(AbstractScenario):
-    """Perceptrons that learn online and evaluate margins no further than necessary; any list is an axis of a sweep.
+    """Perceptrons that learn online and stop evaluating a margin as early as possible.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Attention(attention=["brownian-bridge", "centred"], error_rate=[0.01, 0.1], N=400, chunk=4, t=[1, 2])
     >>> scenario.shape
@@ -62,7 +62,7 @@ class Attention(AbstractScenario):
     AXES: ClassVar = ("attention", "N", "chunk", PARAMETERS, "error_rate")
     TITLE: ClassVar = "attentive perceptron"
     CITES: ClassVar = ("pelossof2010",)
-    workers: ClassVar = 1  # the interpreter, not NumPy, is busy between looks, and a second thread costs time
+    workers: ClassVar = 1  # Python code dominates: a second thread only adds overhead
     PAGE: ClassVar = Page(
         along="t",
         start={"attention": ["brownian-bridge"], "error_rate": 0.1, "t": 5, "N": 200, "seeds": 4},
@@ -109,7 +109,7 @@ class Attention(AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions that are not axes of the sweep."""
         return {"t": np.asarray(self.t)}
 
     def seconds(self) -> float:
@@ -125,7 +125,7 @@ class Attention(AbstractScenario):
 
 @dataclass(frozen=True)
 class AttentionCell(Cell):
-    """One point of the grid: a student."""
+    """One grid point: a boundary with its parameters, a dimension and a nominal error rate."""
 
     name: str
     boundary: Boundary
@@ -138,5 +138,5 @@ class AttentionCell(Cell):
 
     @property
     def looks(self) -> np.ndarray:
-        """The numbers of features after which a margin is compared with the level."""
+        """Numbers of features after which the partial sum is compared with the boundary."""
         return looks(self.N, self.chunk)

@@ -1,7 +1,7 @@
-"""Axes of a sweep: a list where a value could stand.
+"""Axes of a sweep: keys given as a list instead of one value.
 
 A list, a tuple, an array, `{linspace: [a, b, n]}`, `{logspace: [a, b, n]}` (exponents, as in NumPy) or
-`{geomspace: [a, b, n]}` (end points, as in NumPy) makes an axis; anything else is one value.
+`{geomspace: [a, b, n]}` (end points, as in NumPy) makes an axis. Anything else is a single value.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pydantic_core import CoreSchema
 from statmech.errors import quoted
 from statmech.optima import OPTIMAL
 
-# what a key may be given as, for editors and type checkers
+# accepted forms of a key, for editors and type checkers
 Spaced = Mapping[str, Sequence[float]]
 Numbers = float | Sequence[float] | np.ndarray | Spaced
-OverTime = Numbers | str | Mapping[str, Any] | Sequence[Any]  # of keys that may be functions of time
+OverTime = Numbers | str | Mapping[str, Any] | Sequence[Any]  # for keys that can be functions of time
 Wholes = int | Sequence[int] | np.ndarray | Spaced
 Names = str | Sequence[str]
 
@@ -31,15 +31,15 @@ SPACES: dict[str, Callable[..., np.ndarray]] = {
 
 
 MAX_AXIS = 1_000_000
-CHUNK_COMBINATIONS = 4096  # of a chunk of a store, at most: so many take a second, however small they are
-MAX_COMBINATIONS = 10_000_000 * CHUNK_COMBINATIONS  # 10^7 chunks, what a store holds
-MAX_CHECKED = 10_000_000  # combinations of values that keys can have only together
-FALLING = "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # how it is written
+CHUNK_COMBINATIONS = 4096  # per chunk of a store: reading more takes over a second
+MAX_COMBINATIONS = 10_000_000 * CHUNK_COMBINATIONS  # 10^7 chunks, the capacity of a store
+MAX_CHECKED = 10_000_000  # for checks of several keys in combination
+FALLING = "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # quoted in messages
 OVER_TIME = {"at", "is", OPTIMAL}  # keys of a section that is a function of time
 
 
 def expand(given: Any) -> Any:
-    """A spaced axis written out; anything else unchanged.
+    """Return a spaced axis as a list of values, and anything else unchanged.
 
     >>> expand({"geomspace": [1, 100, 3]})
     [1.0, 10.0, 100.0]
@@ -70,12 +70,12 @@ def expand(given: Any) -> Any:
 
 
 def listed(given: Any) -> Any:
-    """Recorded times, written out: a list, a spaced axis, or one value."""
+    """Return recorded times as a list, given a list, a spaced axis or one value."""
     return (given,) if np.isscalar(given) else expand(given)
 
 
 def is_axis(value: Any) -> bool:
-    """True if a validated value is an axis of the sweep.
+    """Return True if a validated value is an axis of the sweep.
 
     >>> is_axis((1, 2)), is_axis(3)
     (True, False)
@@ -84,7 +84,9 @@ def is_axis(value: Any) -> bool:
 
 
 def once(values: list[Any]) -> list[Any]:
-    """Each of these values once, as they first occur: those of an axis that is parallel to others may repeat.
+    """Return the distinct values in the order of their first occurrence.
+
+    An axis that is zipped with others may repeat values.
 
     >>> once([{"t0": 5}, {"t0": 7}, {"t0": 5}])
     [{'t0': 5}, {'t0': 7}]
@@ -93,7 +95,7 @@ def once(values: list[Any]) -> list[Any]:
 
 
 def points(value: Any) -> tuple[Any, ...]:
-    """The values of an axis, or the one value as a tuple."""
+    """Return the values of an axis, or a single value as a tuple of length 1."""
     return value if is_axis(value) else (value,)
 
 
@@ -109,19 +111,22 @@ _SPACE_SCHEMA: dict[str, Any] = {
 
 
 def axis_schema(value: dict[str, Any], spaced: bool) -> dict[str, Any]:
-    """The JSON Schema of one or several values of this schema."""
+    """Return the JSON Schema of one value or a list of values of this schema."""
     forms = [value, {"type": "array", "items": value, "minItems": 1}]
     return {"anyOf": forms + ([_SPACE_SCHEMA] if spaced else [])}
 
 
 def one_or_many(one: Any, many: Any) -> Any:
-    """The type of a key that takes one value or a list; its form decides which, so that an error is reported once."""
+    """Return the type of a key that takes one value or a list.
+
+    Only the type that matches the form is validated, so that an error is reported once.
+    """
     kind = Discriminator(lambda given: "axis" if isinstance(given, list | tuple) else "value")
     return Annotated[Annotated[one, Tag("value")] | Annotated[many, Tag("axis")], kind]
 
 
 class ReadAs:
-    """The type that pydantic reads in place of an annotated one, which editors and type checkers see.
+    """The type that pydantic validates instead of the annotated type that editors see.
 
     >>> TypeAdapter(Annotated[Names, ReadAs(int)]).validate_python("3")
     3
@@ -140,10 +145,10 @@ def axis_of(
     spaced: bool = True,
     is_value: Callable[[Any], bool] = lambda _: False,
 ) -> ReadAs:
-    """A reader of a config key that takes a value of `value_type` or an axis of such values.
+    """Return the type of a config key that takes a value of `value_type` or an axis of such values.
 
-    `schema` is the JSON Schema of one value, by default what pydantic makes of the type; `spaced` says whether
-    `{linspace: ...}` and the like may stand for the values, and `is_value` which sections are one value instead.
+    `schema` is the JSON Schema of one value, by default the schema that pydantic derives from the type. `spaced` allows
+    `{linspace: ...}` and the like, and `is_value` returns True for sections that are a single value.
 
     >>> from statmech.scenarios.keys import Number
     >>> axis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)])]

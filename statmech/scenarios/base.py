@@ -1,8 +1,8 @@
 """The base class of scenarios.
 
 A key given as a list is an axis of the sweep (`statmech.scenarios.axes`); `cells()` visits every point of the grid
-once (`statmech.scenarios.grid`). `statmech.scenarios.kind` lists what every kind states, `statmech.scenarios.defaults`
-what it may state, and `statmech.scenarios.config_keys` reads and checks the keys.
+once (`statmech.scenarios.grid`). `statmech.scenarios.kind` lists the required members of a kind,
+`statmech.scenarios.defaults` its optional members, and `statmech.scenarios.config_keys` reads and checks the keys.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from statmech.scenarios.config_keys import ConfigKeys
 from statmech.scenarios.schema import schema_of
 from statmech.scenarios.used_classes import used_classes
 
-OF_RESULTS = ("simulation", "theory")  # of `statmech.results.results`, which scenarios are taken for
+OF_RESULTS = ("simulation", "theory")  # scenarios are often mistaken for results
 
 
 class AbstractScenario(ConfigKeys):
-    """A scenario; any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
+    """A scenario: a learning problem with the values of all its keys.
 
-    A kind states the members of `Kind`, and its keys as fields. Whatever else it may state has a default (`Defaults`).
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
+
+    A kind defines the members of `Kind`, and its keys as fields. All other members have defaults (`Defaults`).
     """
 
     def __init__(self, **given: Any):
@@ -43,19 +45,19 @@ class AbstractScenario(ConfigKeys):
         if name in OF_RESULTS:
             instead = "statmech.run(scenario) computes it, statmech.load_results(folder) reads it"
             raise AttributeError(f"a scenario has no {name}: {instead}")
-        return super().__getattr__(name)  # type: ignore[misc]  # pydantic hides its own from type checkers
+        return super().__getattr__(name)  # type: ignore[misc]  # pydantic defines __getattr__ only at run time
 
     @classmethod
     def module(cls) -> str:
-        """The name of the file that holds this kind; those that simulate and solve it have the same."""
+        """Return the name of the file that defines this kind: its simulation and theory files share it."""
         return cls.__module__.rpartition(".")[2]
 
     def code_digests(self) -> dict[str, str]:
-        """The SHA-256 of each of the user's files that defines a class that this scenario uses."""
+        """Return the SHA-256 of each user file that defines a class used by this scenario."""
         return own_code.digests(used_classes(self))
 
     def config(self) -> dict[str, Any]:
-        """This scenario as a config file would hold it, from which the same scenario can be made again.
+        """Return this scenario as the keys of a config file, from which it can be made again.
 
         Returns
         -------
@@ -68,21 +70,25 @@ class AbstractScenario(ConfigKeys):
         return {name: value for name, value in flat.items() if value is not None and self._stated(name)}
 
     def generator(self, cell: GridPoint, seed: int) -> np.random.Generator:
-        """The random numbers of one run of a `GridPoint`: they depend on its own values, the key and the seed alone."""
+        """Return the random generator of one run.
+
+        Its stream depends only on the cell's values, the config's `key` and the seed.
+        """
         return np.random.default_rng(words_of({**cell.identity, "key": self.key, "seed": seed}))
 
     @classmethod
     def schema_of(cls) -> dict[str, Any]:
-        """The JSON Schema of a config of this kind, so that editors complete and check it."""
+        """Return the JSON Schema of a config of this kind, so that editors complete and check configs."""
         return schema_of(cls, list(ConfigKeys.model_fields))
 
 
 def check_type(scenario: object) -> None:
-    """Raise `TypeError` if this is not a scenario; likely it is the name of a config."""
+    """Raise `TypeError` if the argument is not a scenario, for instance the name of a config."""
     if not isinstance(scenario, AbstractScenario):
         actual = f"not {type(scenario).__name__}"
         raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {actual}")
 
 
 def _jsonable(value: Any) -> Any:
+    """Return a value, or each value of an axis, in the form that JSON can store."""
     return [*map(written_control, value)] if is_axis(value) else written_control(value)

@@ -7,11 +7,11 @@ drawn. Inputs are uniform on :math:`\{0,1\}^N`; where the sum is 0, f is not def
 is a teacher that is undecided on more than 90 % of the inputs. For odd s every input is decided; for even s the
 remaining inputs have :math:`|\sum_i h_i| \ge 2`, an easier task.
 
-With `flip` each label of a stored example is inverted with this probability, independently; eps_g is that of the
-teacher's own labels. A vote that repeats all flips takes many stages, if there is one: `cap` ends a run earlier, and
-is an axis too.
+With `flip` each label of a stored example is inverted with this probability, independently; eps_g is measured on the
+teacher's own labels. A vote that fits all flipped labels needs many stages, if it exists: `cap` ends a run earlier, and
+can be an axis.
 
-A `Boosting` is what a config file with the key `booster` holds and what `simulate.run` and `theory.solve` take.
+A config file with the key `booster` becomes a `Boosting`, the input of `simulate.run` and `theory.solve`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, 
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-MAX_S, MAX_P = 10**6, 10**12  # beyond lie typing errors; the latter for stages and tests, too
+MAX_S, MAX_P = 10**6, 10**12  # larger values are typing errors; `MAX_P` also limits stages and tests
 
 
 @dataclass(frozen=True)
 class AdaBoost:
-    """AdaBoost over an exhaustive search of all conjunctions of at most k inputs (Jackson & Craven, Figure 1)."""
+    """AdaBoost that searches all conjunctions of at most k inputs (Jackson & Craven, Figure 1)."""
 
     label: ClassVar[str] = "AdaBoost"
     k: int = parameter(2, "size of the largest conjunctions, in inputs", symbol="$k$", at_least=1)
@@ -69,10 +69,10 @@ BOOSTED = {
 
 
 class Boosting(AbstractScenario):
-    """Sparse perceptrons boosted from P examples of sparse perceptrons; any list is an axis of a sweep.
+    """Sparse perceptrons boosted from P examples of sparse perceptrons.
 
-    Theory has bounds, not values: `Variable.bound` says on which side of a run they lie. Raises `ScenarioError` with
-    one sentence per problem.
+    Any list is an axis of a sweep. Theory gives bounds, not values: `Variable.bound` is "above" or "below" the runs.
+    Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Boosting(booster="adaboost", s=[3, 5], P=[100, 1000], k=2)
     >>> [(cell.s, cell.P, cell.booster.discount) for cell in scenario.cells()]
@@ -139,7 +139,7 @@ class Boosting(AbstractScenario):
         return sum(map(self._seconds, self.cells()))
 
     def _seconds(self, cell: BoostingCell) -> float:
-        """Seconds per run: of the about 0.4 s^2 stages that it needs where there are enough examples."""
+        """Estimate the seconds of a run: with enough examples it needs about 0.4 s^2 stages."""
         needed = np.inf if cell.flip else min(1 + 0.4 * cell.s**2, cell.P)
         stages, conjunctions = min(needed, cell.cap), cell.N**cell.k
         stage = 1e-4 + 3e-9 * conjunctions + cell.P * (2e-8 + 2e-9 * cell.N + 5e-11 * conjunctions) + 1e-8 * self.tests
@@ -153,7 +153,7 @@ class Boosting(AbstractScenario):
 
 @dataclass(frozen=True)
 class BoostingCell(Cell):
-    """One point of the grid: a booster with its parameters, a class of teachers, a number of examples, and flips."""
+    """One grid point: a booster with its parameters, a class of teachers, a number of examples, and flips."""
 
     booster: AdaBoost
     N: int
@@ -165,5 +165,5 @@ class BoostingCell(Cell):
 
     @property
     def k(self) -> int:
-        """The largest number of inputs in a conjunction, at most N."""
+        """Largest number of inputs in a conjunction, at most N."""
         return min(self.booster.k, self.N)

@@ -1,4 +1,4 @@
-"""Cells, the points of a scenario's grid, and the words that name them."""
+"""Cells, the points of a scenario's grid, and the hashes that identify them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
-ENCODER = json.JSONEncoder(sort_keys=True)  # `json.dumps` makes a new one at each call
+ENCODER = json.JSONEncoder(sort_keys=True)  # shared: `json.dumps` would create one at each call
 
 
 class Cell:
-    """A point of the grid: what learns with its parameters, and one value of every other key that may be an axis."""
+    """A point of the grid: a learning algorithm with its parameters, and one value of every other axis key."""
 
-    index: tuple[int, ...]  # its place along the sweep's dimensions
+    index: tuple[int, ...]  # index along each dimension of the sweep
 
 
 class GridPoint(Cell, SimpleNamespace):
-    """The cell of kinds that state none of their own: its values by the names of their keys."""
+    """The cell of kinds without a cell class of their own: its attributes are the values of the keys."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The values that name this point, whatever its place in a grid."""
+        """Values that identify this point, independent of its position in a grid."""
         plain = {name: value for name, value in vars(self).items() if name != "index"}
         kinds = {
             name: {"name": type(value).__name__, **vars(value)} for name, value in plain.items() if is_dataclass(value)
@@ -32,7 +32,9 @@ class GridPoint(Cell, SimpleNamespace):
 
 
 def in_seed_names(values: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """Return values by the names that seed their random numbers, which a change of a key's name must not change.
+    """Return values by the names that enter random seeds.
+
+    Renaming a key of configs must not change its random numbers, so seeds keep the original names.
 
     >>> in_seed_names({"noise": 0.1, "eta": 1.0}, {"noise": "sigma"})
     {'sigma': 0.1, 'eta': 1.0}
@@ -41,8 +43,8 @@ def in_seed_names(values: dict[str, Any], names: dict[str, str]) -> dict[str, An
 
 
 def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
-    """Eight 32-bit words that name a run by its own parameters, never by its place in a grid.
+    """Hash the identity of a run to eight 32-bit integers, independent of its position in a grid.
 
-    Random keys are made of them: adding values to an axis changes no other cell's numbers.
+    Random keys are made from this hash: adding values to an axis changes no random numbers of the other cells.
     """
     return struct.unpack(">8I", hashlib.sha256(ENCODER.encode(identity).encode()).digest())

@@ -1,4 +1,4 @@
-"""The key `figure` of a config as a section: which variables a figure shows, against what, and in which series."""
+"""The config key `figure` as a section: the variables that a figure shows, its x axis and its series."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ NamesOf = Annotated[Any, ReadAs(Annotated[tuple[str, ...], _SEVERAL, WithJsonSch
 
 
 class Composition(BaseModel):
-    """The content of a figure: variables against an axis or another variable, and what distinguishes the curves.
+    """The content of a figure: its variables, its x axis, and the axes that distinguish its curves.
 
-    Keys that are not stated are chosen as for the overlay: results, but no details or diagnostics, against the axis
-    that scenarios of this kind are usually drawn against.
+    Missing keys get the defaults of the overlay: results, but no details or diagnostics, against the usual x axis of
+    this kind of scenario.
 
     >>> Composition(y="eps_g", x="alpha", series="loss")
     Composition(x='alpha', y=('eps_g',), series=('loss',))
@@ -55,7 +55,7 @@ class Composition(BaseModel):
 
     @model_serializer(mode="wrap")
     def _dump_given_keys(self, dump: ValidatorFunctionWrapHandler) -> dict[str, Any]:
-        """The keys that are stated, a single name as a word."""
+        """Return the keys that are set, with a single name as a string."""
         dumped: dict[str, Any] = dump(self)
         given_keys = {name: value for name, value in dumped.items() if value not in (None, [], (), False)}
         return {name: value[0] if np.shape(value) == (1,) else value for name, value in given_keys.items()}
@@ -65,7 +65,7 @@ class Composition(BaseModel):
 
     @property
     def name(self) -> str:
-        """The name of the figure's files.
+        """File name of the figure, without a suffix.
 
         >>> Composition(y="eps_g", over="R_bayes", x="alpha", series="loss").name, Composition().name
         ('eps_g_over_R_bayes_against_alpha_by_loss', 'overlay')
@@ -82,7 +82,7 @@ class Composition(BaseModel):
         return "_".join(prefix for prefix in name_parts if prefix) or "overlay"
 
     def problems(self, scenario: AbstractScenario) -> Iterator[Problem]:
-        """Why results of a scenario cannot be drawn like this, with the key of each sentence.
+        """Find the reasons why results of a scenario cannot be drawn like this, each with its key.
 
         Parameters
         ----------
@@ -105,11 +105,11 @@ class Composition(BaseModel):
             yield ("points",), "the points are values of one variable, which y names"
 
 
-FigureKey = str | Composition | None  # of a config
+FigureKey = str | Composition | None  # type of the config key `figure`
 
 
 def composition_of(given: dict[str, Any]) -> Composition:
-    """Read a composition; `ConfigError` names the keys that are not right.
+    """Read the section `figure` of a config, or raise `ConfigError` that names its invalid keys.
 
     >>> composition_of({"y": "eps_g", "serie": "loss"})
     Traceback (most recent call last):
@@ -126,7 +126,7 @@ series, split, over, points, fit.
 
 
 def axes(scenario: AbstractScenario) -> dict[str, str]:
-    """The dimensions with several values that a figure can show, by the names of the coordinates along them.
+    """Find the dimensions with several values that a figure can show, by their coordinates' names.
 
     >>> from statmech import Scenario
     >>> axes(Scenario(rule=["hebb", "adatron"], t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}))
@@ -139,12 +139,15 @@ def axes(scenario: AbstractScenario) -> dict[str, str]:
 
 
 def times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
-    """The recorded values along which figures can be drawn, such as times: not students, units or examples."""
+    """Return recorded coordinates that can be an x axis, such as times, but not students, units or examples."""
     return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim not in UNSHOWN}
 
 
 def drawable(scenario: AbstractScenario) -> dict[str, Variable]:
-    """The variables that figures can show: numbers, at most one per student (no overlaps of single units)."""
+    """Find the variables that figures can show: numbers, with at most one value per student.
+
+    Overlaps of single units are not among them.
+    """
     inner = {*times(scenario), *AVERAGED}
     all_variables = {**scenario.variables, **scenario.theory_only}
     return {
@@ -157,6 +160,7 @@ def drawable(scenario: AbstractScenario) -> dict[str, Variable]:
 def _of_x(
     x: str | None, scenario: AbstractScenario, along: dict[str, str], known: dict[str, Variable]
 ) -> Iterator[Problem]:
+    """Find the reason why a name cannot be the x axis."""
     if x is None or x in along or x in known:
         return
     if x in scenario.axis_names() or x in times(scenario):
@@ -167,6 +171,7 @@ def _of_x(
 
 
 def _of_variable(name: str, scenario: AbstractScenario, known: dict[str, Variable]) -> Iterator[str]:
+    """Explain why figures cannot show a variable."""
     variable = scenario.variables.get(name)
     if variable is not None and {*variable.dims} & {*UNITS}:
         yield f"{name} has a value per pair of units, which figures do not show. {_listed(known)}"
@@ -177,10 +182,12 @@ def _of_variable(name: str, scenario: AbstractScenario, known: dict[str, Variabl
 
 
 def _not_an_axis(name: str, scenario: AbstractScenario, along: dict[str, str]) -> str:
+    """Explain why a name cannot distinguish curves."""
     if name in scenario.axis_names() or name in times(scenario):
         return f"{name} has a single value, so nothing distinguishes its curves. {_listed(along, 'axes with several')}"
     return not_known(name, "an axis with several values", along)
 
 
 def _listed(names: Iterable[str], what: str = "known") -> str:
+    """Format names as a sentence with a heading."""
     return f"{what.capitalize()}: {', '.join(names) or 'none'}."

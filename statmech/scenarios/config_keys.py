@@ -1,4 +1,4 @@
-"""The keys of a config: gathered from a file, converted to their types, checked together, and described."""
+"""The keys of a config: read from a file, converted to their types, checked together, and described."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from statmech.scenarios.keys import CONTROLLED, PARAMETER_AXES, PARAMETERS, Whol
 from statmech.scenarios.messages import problems
 
 MAX_SEEDS = 10**9  # more are typing errors
-COORDINATES = {"seed": Key("seed", "independent run", int)}  # of every kind
-OF_STORES = ("state", "fingerprint", "made_by", "done")  # further names in the datasets and stores of every kind
+COORDINATES = {"seed": Key("seed", "independent run", int)}
+OF_STORES = ("state", "fingerprint", "made_by", "done")  # names that every dataset or store uses
 INNER = (PARAMETERS, "zipped")  # fields that are not keys of a config
-FigureOrName = Annotated[  # its form decides which is read
+FigureOrName = Annotated[  # validated by its form, a string or a section
     Any,
     ReadAs(
         Annotated[
@@ -35,7 +35,10 @@ FigureOrName = Annotated[  # its form decides which is read
 
 
 class ConfigKeys(Defaults, BaseModel):
-    """The keys of a scenario, each a value or an axis; what learns brings its parameters as further keys."""
+    """The keys of a scenario, each a value or an axis.
+
+    The parameters of the selected learning algorithms are further keys.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -66,9 +69,9 @@ class ConfigKeys(Defaults, BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Turn flat keys into fields: zip groups expanded, parameters gathered."""
+        """Collect flat keys into fields: expand zip groups and gather the parameters."""
         given = dict(given)
-        if inner := {"zipped", PARAMETERS} & given.keys():  # our own names of what is gathered here
+        if inner := {"zipped", PARAMETERS} & given.keys():  # internal field names are not keys of a config
             raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
         if "zip" in given:
             given["zipped"] = unzip(given, cls.axis_names())
@@ -83,7 +86,7 @@ class ConfigKeys(Defaults, BaseModel):
     @field_validator(PARAMETERS, mode="before")
     @classmethod
     def _typed(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Parameters in the types that the classes state."""
+        """Convert the parameters to the types that their classes declare."""
         values, conversion_problems = {}, list[Problem]()
         for name, value in given.items():
             try:
@@ -98,7 +101,10 @@ class ConfigKeys(Defaults, BaseModel):
 
     @classmethod
     def _typed_parameter(cls, name: str, given: Any) -> Any:
-        """One value, or an axis; words are among those that some class knows."""
+        """Convert one parameter, a value or an axis.
+
+        A string must be an allowed value in at least one class.
+        """
         key_by_class = described(cls.classes(), name)
         if len({key.type if not key.numeric else float for key in key_by_class.values()}) > 1:
             sentence = f"is not of one type among {', '.join(key_by_class)}: one of them needs another name"
@@ -115,6 +121,7 @@ class ConfigKeys(Defaults, BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        """Check the keys in combination, and raise `ScenarioError` with all problems."""
         self.check_number(self.dimensions.values(), MAX_COMBINATIONS, "a store can hold")
         scenario_problems = [*self._axis_problems(), *self._parameter_problems(), *self._problems()] or [
             *self._name_problems()
@@ -124,6 +131,7 @@ class ConfigKeys(Defaults, BaseModel):
         return self
 
     def _axis_problems(self) -> Iterator[Problem]:
+        """Find axes with too many or duplicate values."""
         for name, value in self.axis_values().items():
             if is_axis(value) and len(value) > MAX_AXIS:
                 yield (name,), f"an axis of {len(value)} values is more than {MAX_AXIS}"
@@ -134,7 +142,10 @@ class ConfigKeys(Defaults, BaseModel):
                 yield (next(iter(coordinates)),), "the axis has duplicate values"
 
     def _parameter_problems(self) -> Iterator[Problem]:
-        """A value given once concerns those that have the parameter, if any has; an axis concerns all."""
+        """Find parameter values that are not valid in the classes that have the parameter.
+
+        A single value is checked against these classes only, if there are any. An axis is checked against all classes.
+        """
         for choice, kinds in self.choices().items():
             for parameter in known_parameters(kinds).keys() & self.parameters.keys():
                 pairs = self.pairs(choice, parameter)
@@ -146,7 +157,10 @@ class ConfigKeys(Defaults, BaseModel):
                         break
 
     def _name_problems(self) -> Iterator[Problem]:
-        """Names that one dataset cannot have together; on many disks, folders cannot differ by case only."""
+        """Find names that one dataset cannot contain together.
+
+        On many disks, folders cannot differ by case only.
+        """
         parameters = known_parameters(self.classes())
         result_names = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
         names_by_lowercase: dict[str, str] = {}
@@ -158,12 +172,13 @@ class ConfigKeys(Defaults, BaseModel):
                 yield self._clash(name, "is a name in the results")
 
     def _clash(self, name: str, why: str) -> Problem:
+        """Return the problem of a name that another name excludes."""
         owners = ", ".join(described(self.classes(), name))
         return (name,), f"{why}, so {f'the parameter of {owners}' if owners else 'one of them'} needs another name"
 
     @classmethod
     def describe(cls, name: str) -> Key:
-        """All that is known of a key, or of another coordinate of this kind's datasets.
+        """Return the description of a key, or of another coordinate in datasets of this kind.
 
         >>> from statmech import Scenario
         >>> key = Scenario.describe("N")
@@ -174,39 +189,43 @@ class ConfigKeys(Defaults, BaseModel):
 
     @classmethod
     def is_whole(cls, name: str) -> bool:
-        """True if a line along this key has whole numbers only between the values that are given."""
+        """Return True if values interpolated between those of this key must be integers."""
         return cls.describe(name).whole
 
     @classmethod
     def every_key(cls) -> dict[str, Key]:
-        """All keys and coordinates; parameters are looked up again each time, for a user may add a rule."""
+        """Return the descriptions of all keys and coordinates by their names.
+
+        Nothing is cached: a user may register a rule with new parameters at any time.
+        """
         return {**COORDINATES, **cls.COORDINATES, **known_parameters(cls.classes()), **_fields(cls)}
 
     @classmethod
     def axis_names(cls) -> list[str]:
-        """Every key that may be an axis, in the order of the sweep's dimensions."""
+        """Return the names of all keys that can be axes, in the order of the sweep's dimensions."""
         remaining = [name for name in known_parameters(cls.classes()) if name not in cls.AXES]
         return [name for axis in cls.AXES for name in (remaining if axis == PARAMETERS else [axis])]
 
     @classmethod
     def known_keys(cls) -> list[str]:
-        """Every key a config may have."""
+        """Return the names of all keys that a config of this kind can have."""
         fields = [name for name in cls.model_fields if name not in (PARAMETERS, "zipped")]
         return [*fields, *known_parameters(cls.classes()), "zip"]
 
     def axis_values(self) -> dict[str, Any]:
-        """The given values of the keys that may be axes, in the order of the sweep's dimensions."""
+        """Return the values of the keys that can be axes, in the order of the sweep's dimensions."""
         names = [name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._stated(name)]
         field_values = {name: getattr(self, name) for name in names}
         values = {**field_values, **self.parameters}
         return {name: values[name] for name in self.axis_names() if name in values}
 
     def _stated(self, name: str) -> bool:
+        """Return True if a key is part of configs and datasets: keys at an omitted default are not."""
         return name not in self.OMITTED or getattr(self, name) != self.OMITTED[name]
 
 
 @cache
 def _fields(kind: type[ConfigKeys]) -> dict[str, Key]:
-    """The keys of a kind, without the parameters of what learns."""
+    """Describe the keys of a kind, without the parameters of its learning algorithms."""
     schemas = kind.model_json_schema()["properties"]
     return {name: key_of(name, schemas[name]) for name in kind.model_fields if name not in INNER}

@@ -1,4 +1,4 @@
-"""Keys that may change with time: a number, steps at some times, or the optimum (`statmech.controls`)."""
+"""Keys that can change with time: a number, steps at given times, or the optimum (`statmech.controls`)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from statmech.scenarios.axes import OVER_TIME, ReadAs, axis_of, points
 from statmech.scenarios.messages import problems
 from statmech.scenarios.variables import Variable
 
-SEARCHES = 5  # of an optimum
-SHARE = "task_share"  # the fraction of the first of two tasks, among controls
-WRITTEN = {SHARE: "protocol"}  # keys of a config that state controls of another name
+SEARCHES = 5  # starts of the optimisation of a control
+SHARE = "task_share"  # control: fraction of examples from the first of two tasks
+WRITTEN = {SHARE: "protocol"}  # config key of each control that has another name
 OF_OPTIMUM = {
     "controlled": Key("controlled", "key that is optimal; task_share: the fraction of the first task", str),
     "search": Key("search", "search of the optimum, from a start of its own", int),
 }
-BEST = {  # variables of theory where keys are wanted at their optimum
+BEST = {  # theory variables of scenarios with optimal keys
     "control": Variable(
         ("controlled", "t"), "best value of a key that is `optimal`, at each time", "$u$", role="control"
     ),
@@ -48,28 +48,31 @@ BEST = {  # variables of theory where keys are wanted at their optimum
 
 
 def _form(given: Any) -> str:
+    """Return the tag of the form of a value: "value" for numbers, "given" for functions of time."""
     return "given" if isinstance(given, Mapping | Control | Optimal) or given == OPTIMAL else "value"
 
 
 def is_section(given: Any) -> bool:
-    """True if a value in a config is the section of a function of time."""
+    """Return True if a value in a config is the section of a function of time."""
     return isinstance(given, Mapping) and bool({*given} & OVER_TIME)
 
 
 def over_time(value: Any, schema: dict[str, Any], optimal: bool) -> ReadAs:
-    """A reader of a key that takes a number of this type, a function of time, or an axis of these.
+    """Return the type of a key that takes a number of this type, a function of time, or an axis of both.
 
-    `schema` is the JSON Schema of a number, and `optimal` says whether the key may be wanted at its optimum.
+    `schema` is the JSON Schema of a number. With `optimal`, the key can also be optimised.
     """
     adapter = TypeAdapter(value)
 
     def number(given: Any) -> float:
+        """Validate a number, or raise `ValueError` with one sentence."""
         try:
             return float(adapter.validate_python(given))
         except ValidationError as failure:
             raise ValueError(problems(failure, [])[0][1]) from None
 
     def control(given: Any) -> Control | Optimal:
+        """Read a function of time, or the options of an optimum."""
         control_or_optimum = control_from(given, number)
         if isinstance(control_or_optimum, Optimal) and not optimal:
             raise ValueError("has no optimum that is searched: it is a number or {at: [0, ...], is: [...]}")
@@ -83,7 +86,7 @@ def over_time(value: Any, schema: dict[str, Any], optimal: bool) -> ReadAs:
 
 
 def schemas_over_time(number: dict[str, Any], optimal: bool) -> list[dict[str, Any]]:
-    """The JSON Schemas of functions of time."""
+    """Return the JSON Schemas of functions of time."""
     times, values = ({"type": "array", "items": items, "minItems": 1} for items in ({"type": "number"}, number))
     steps = {"type": "object", "properties": {"at": times, "is": values}, "required": ["at", "is"]}
     optimum = {"type": "object", "properties": {OPTIMAL: schema_of_optimum(number)}}
@@ -92,7 +95,7 @@ def schemas_over_time(number: dict[str, Any], optimal: bool) -> list[dict[str, A
 
 
 def controls_in(values: Mapping[str, Any]) -> tuple[tuple[str, Control | Optimal], ...]:
-    """The keys of a grid point that are functions of time, with these.
+    """Return the keys of a grid point that are functions of time, with their functions.
 
     >>> [(name, str(value)) for name, value in controls_in({"eta": Optimal(), "flip": 0.1})]
     [('eta', 'optimal')]
@@ -101,7 +104,7 @@ def controls_in(values: Mapping[str, Any]) -> tuple[tuple[str, Control | Optimal
 
 
 def control_problems(axes: Mapping[str, Any], last: float) -> Iterator[Problem]:
-    """The first control that changes after the last time, and an objective with weights of tasks that there are not."""
+    """Find the first control that changes only after the last recorded time."""
     controls_by_key = {name: [value for value in points(axes[name]) if is_over_time(value)] for name in axes}
     for name, controls in controls_by_key.items():
         for control in controls:
@@ -111,7 +114,7 @@ def control_problems(axes: Mapping[str, Any], last: float) -> Iterator[Problem]:
 
 
 def objective_problems(wishes: Mapping[str, list[Optimal]], tasks: int = 1) -> Iterator[Problem]:
-    """Objectives whose weights are not one for each task, and keys that cannot be optimal together."""
+    """Find objectives without exactly one weight per task, and keys that cannot be optimised together."""
     for name, options_list in wishes.items():
         for options in options_list:
             weights = options.objective.weights
@@ -133,13 +136,13 @@ def objective_problems(wishes: Mapping[str, list[Optimal]], tasks: int = 1) -> I
 
 
 def two_rates_problems(controlled: Iterable[str], schedule: object) -> Iterator[Problem]:
-    """A schedule of a learning rate that is a function of time."""
+    """Find a schedule of a learning rate that is already a function of time."""
     if schedule is not None and "eta" in controlled:
         yield ("schedule",), "the learning rate is a function of time already, eta: leave out one of them"
 
 
 def wishes_of(scenario: Any) -> dict[str, list[Optimal]]:
-    """The keys of a scenario that are wanted at their optimum, with their wishes."""
+    """Find the keys of a scenario that are to be optimised, with their options."""
     values_by_key = {name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMAL}
     options_by_key = {
         name: [value for value in points(values) if isinstance(value, Optimal)]
@@ -149,12 +152,12 @@ def wishes_of(scenario: Any) -> dict[str, list[Optimal]]:
 
 
 def recorded_of_optimum(wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """The coordinates of the variables `BEST` of these keys; none without any."""
+    """Return the coordinates of the variables `BEST` for these keys, or an empty dict without keys."""
     return {"controlled": np.array([*wishes]), "search": np.arange(1, SEARCHES + 1)} if wishes else {}
 
 
 def searches(scenario: Any) -> Iterator[str]:
-    """Yield how many best controls are searched before a scenario is simulated, if there are any."""
+    """Yield a sentence with the number of controls that are optimised before a simulation, if any exist."""
     if not getattr(scenario, "wishes", None):
         return
     number = sum(bool(cell.wishes) for cell in scenario.cells())

@@ -1,4 +1,4 @@
-"""Keys that scenarios of convex losses and of inference share: the teacher, its noise and weights, and the penalty."""
+"""Keys shared by scenarios of convex losses and of inference: the teacher, noise, weights and penalty."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statmech.scenarios.keys import Number, config_key, one_of
 
 ClassT = TypeVar("ClassT")
 
-# the schema excludes the flip and the gain of labels that say nothing about the teacher, for which there is a sentence
+# the schema excludes flips and gains of uninformative labels; the validator accepts them, to explain them in a sentence
 FlipAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5})
 ]
@@ -29,7 +29,7 @@ GainAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)], {"type": "
 ShareAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 ]
-OF_TEACHERS = ("flip", "noise", "gain")  # keys that some teachers have
+OF_TEACHERS = ("flip", "noise", "gain")  # parameters of some of the teachers
 TeacherAxis = Annotated[Names, one_of(TEACHERS, "a teacher")]
 PenaltyAxis = Annotated[Names, one_of(PENALTIES, "a penalty")]
 WeightsAxis = Annotated[Names, one_of(WEIGHTS, "a distribution of weights")]
@@ -47,7 +47,7 @@ RHO = config_key(0.2, description="fraction of nonzero weights, with `weights: s
 
 
 def having(kinds: Mapping[str, type], key: str) -> list[str]:
-    """The names of those that have a parameter.
+    """Return the names of the classes that have a parameter.
 
     >>> having(TEACHERS, "noise")
     ['probit', 'linear']
@@ -56,28 +56,28 @@ def having(kinds: Mapping[str, type], key: str) -> list[str]:
 
 
 def made(kind: type[ClassT], values: dict[str, Any]) -> ClassT:
-    """A teacher, or a distribution of weights, with those parameters that a point of a grid has."""
+    """Instantiate a teacher or weight distribution with its parameters at a grid point."""
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
 
 
 def teacher_at(values: dict[str, Any]) -> Teacher:
-    """The teacher at a point of a grid."""
+    """Return the teacher at a grid point."""
     return made(TEACHERS[values["teacher"]], values)
 
 
 def penalty_at(values: dict[str, Any]) -> Penalty:
-    """The penalty at a point of a grid."""
+    """Return the penalty at a grid point."""
     l1_ratio = PENALTIES[values["penalty"]]
     return Penalty(values["l1_ratio"] if l1_ratio is None else l1_ratio)
 
 
 def weights_at(values: dict[str, Any]) -> Weights:
-    """The distribution of the teacher's weights at a point of a grid."""
+    """Return the distribution of the teacher's weights at a grid point."""
     return made(WEIGHTS[values["weights"]], values)
 
 
 class LossCell(Cell):
-    """A point of the grid of a kind whose learners go down a loss of a teacher's examples."""
+    """A grid point of a kind whose learners minimise a loss of a teacher's examples."""
 
     loss: Loss
     teacher: Teacher
@@ -86,29 +86,33 @@ class LossCell(Cell):
 
     @property
     def setting(self) -> Setting:
-        """All that the minimum depends on for N -> infinity but the numbers alpha and lambda."""
+        """Everything that determines the minimum for N -> infinity, except alpha and lambda."""
         return Setting(self.loss, self.teacher, self.penalty, self.weights)
 
     @property
     def on(self) -> Loss:
-        """The loss as a function of stabilities (of labels) or of residuals (of real outputs)."""
+        """The loss as a function of stabilities (for labels) or residuals (for real outputs)."""
         return on_labels(self.loss) if self.teacher.labels else self.loss
 
 
 class Belonging:
-    """Keys that concern some teachers (penalties, distributions) only: others neither state nor may change them."""
+    """Keys that apply to certain teachers, penalties or distributions only.
+
+    Other configs omit these keys and cannot change them.
+    """
 
     def _choices(self) -> dict[str, tuple[str, list[str]]]:
-        """Each such key, with the key that decides and its values that have it."""
+        """Return the deciding key, and its values that allow the key, for each conditional key."""
         return {key: ("teacher", having(TEACHERS, key)) for key in OF_TEACHERS}
 
     def _stated(self, name: str) -> bool:
-        """False for a key that concerns nothing here."""
+        """Return False for a key that does not apply in this scenario."""
         deciding_key, values_with_key = self._choices().get(name, ("", []))
         concerns = not deciding_key or bool({*values_with_key} & {*points(getattr(self, deciding_key))})
         return concerns and super()._stated(name)  # type: ignore[misc]
 
     def _unused_problems(self) -> Iterator[Problem]:
+        """Find keys that are set but do not apply in this scenario."""
         for key, (deciding_key, values_with_key) in self._choices().items():
             if not self._stated(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
                 chosen_values = " and ".join(points(getattr(self, deciding_key)))
@@ -119,9 +123,10 @@ class Belonging:
 
 
 class OfLosses(Belonging):
-    """Keys of teachers, penalties and distributions of weights, each of which concerns some of these only."""
+    """Keys of teachers, penalties and weight distributions that apply to some of their values only."""
 
     def _choices(self) -> dict[str, tuple[str, list[str]]]:
+        """Return the conditions of the teacher's keys, of `l1_ratio` and of `rho`."""
         mixed_penalties = [name for name, l1_ratio in PENALTIES.items() if l1_ratio is None]
         return {
             **super()._choices(),
@@ -131,7 +136,10 @@ class OfLosses(Belonging):
 
 
 def output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterator[Problem]:
-    """A loss of stabilities needs labels, and one of residuals that is not even needs outputs."""
+    """Find losses that do not suit the teacher's outputs.
+
+    A loss of stabilities needs labels, and an asymmetric loss of residuals needs real outputs.
+    """
     for loss, teacher in scenario.pairs("loss", "teacher"):
         if losses[loss].of == "stability" and not TEACHERS[teacher].labels:
             residual_losses = ", ".join(name for name, kind in losses.items() if kind.of == "residual")
@@ -147,7 +155,7 @@ def output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterato
 
 
 def teacher_problems(scenario: Grid) -> Iterator[Problem]:
-    """Teachers whose outputs say nothing about them, from which nothing can be learnt."""
+    """Find teachers whose outputs carry no information about them."""
     for values in scenario.combinations("teacher", *OF_TEACHERS):
         if reason := teacher_at(values).uninformative:
             yield (reason.split(" ")[0],), f"at {reason} labels are random: they say nothing about the teacher"

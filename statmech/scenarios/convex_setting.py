@@ -12,7 +12,10 @@ from statmech.population import Population
 
 
 class Setting(NamedTuple):
-    """All that a minimum depends on for N -> infinity but the numbers alpha and lambda; inputs None: isotropic ones."""
+    """Everything that determines a minimum for N -> infinity, except alpha and lambda.
+
+    `inputs` is None for isotropic inputs.
+    """
 
     loss: Loss
     teacher: Teacher
@@ -22,5 +25,5 @@ class Setting(NamedTuple):
 
     @property
     def learner(self) -> tuple[Loss, Teacher, Penalty, Weights]:
-        """All but the inputs."""
+        """All fields except the inputs."""
         return self[:4]

@@ -10,17 +10,18 @@ from statmech.errors import ScenarioError
 from statmech.runtime.system import memory
 from statmech.scenarios.base import AbstractScenario
 
-CORES = 2  # of a machine like the one of benchmarks/README.md
+CORES = 2  # machine in benchmarks/README.md
 # seconds of CPU time on an Intel Xeon, 22 November 2026: five runs of `statmech run ensemble rule=perceptron K=3 t=5
-# seeds=8` less its two programs (2.6 to 2.7 in all), and first calls of the Gram engine (`everyday_programs.py`)
+# seeds=8` minus its two programs (2.6 to 2.7 s in total), and first calls of the Gram engine (`everyday_programs.py`)
 START, COMPILE, LOAD = 2.5, 1.9, 0.08
-CELL_BYTES = 800  # of a parameter combination in memory, with what it is divided into
-LOOKED_AT = 1000  # cells whose cost is estimated one by one
+CELL_BYTES = 800  # memory per parameter combination, including its units of work
+LOOKED_AT = 1000  # sweeps with more cells are thinned
 
 
 class Cost(NamedTuple):
-    """A sweep's grid points, its independent runs, the bytes of its dataset, a rough number of seconds, and the
-    number of programs that are compiled first, or loaded from the cache.
+    """The cost of a sweep: grid points, independent runs, bytes of its dataset, and rough seconds.
+
+    `programs` is the number of programs that are compiled first, or loaded from the cache.
     """
 
     cells: int
@@ -31,7 +32,7 @@ class Cost(NamedTuple):
 
 
 def estimate(scenario: AbstractScenario) -> Cost:
-    """The cost of simulating a scenario.
+    """Estimate the cost of simulating a scenario.
 
     >>> from statmech import Scenario
     >>> estimate(Scenario(rule=["hebb", "adatron"], K=2, N=1000, t=[1.0], seeds=10)).runs
@@ -48,7 +49,7 @@ def estimate(scenario: AbstractScenario) -> Cost:
 
 
 def check_cells(scenario: AbstractScenario) -> None:
-    """Raise `ScenarioError` for more parameter combinations than this machine can hold."""
+    """Raise `ScenarioError` if the parameter combinations do not fit into this machine's memory."""
     number, available = math.prod(scenario.shape.values()), memory()
     if CELL_BYTES * number > available:
         sizes = f"take {CELL_BYTES * number / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
@@ -56,14 +57,14 @@ def check_cells(scenario: AbstractScenario) -> None:
 
 
 def cores(scenario: AbstractScenario) -> int:
-    """The cores that a scenario is simulated on, of a machine of `CORES`."""
+    """Return the number of cores that simulate a scenario, on a machine with `CORES` cores."""
     return min(CORES, scenario.workers or CORES)
 
 
 def thinned(scenario: AbstractScenario) -> Any:
-    """A scenario of about `LOOKED_AT` cells at most: every n-th value of its longest axes, if there are more.
+    """Return a scenario of at most about `LOOKED_AT` cells: every n-th value of its longest axes.
 
-    The smallest and largest numbers of each axis are among the values, because costs grow or fall with each number.
+    The smallest and largest number of each axis are always included, because costs grow or fall with each number.
 
     >>> from statmech import Scenario
     >>> some = thinned(Scenario(rule="hebb", t=1, eta={"linspace": [0.1, 1, 1000]}, flip={"linspace": [0, 0.5, 1000]}))
@@ -84,7 +85,7 @@ def thinned(scenario: AbstractScenario) -> Any:
 
 
 def _extremes(along: dict[str, tuple[Any, ...]]) -> Iterator[int]:
-    """The positions of the smallest and the largest number of each key of an axis."""
+    """Yield the indices of the smallest and largest number of each key of an axis."""
     for values in along.values():
         if all(isinstance(value, int | float) for value in values):
             yield from (values.index(min(values)), values.index(max(values)))

@@ -1,7 +1,6 @@
 """Cross-validation: classifiers compared on data sets.
 
-A `Study` is what a config file with the key `classifier` holds and what `simulate.run` takes. There is no theory
-of real data.
+A config file with the key `classifier` becomes a `Study`, the input of `simulate.run`. There is no theory of real data.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from statmech.scenarios.keys import PARAMETERS, Whole, one_of
 from statmech.scenarios.variables import Variable
 
 MOST_FOLDS = 1000
-# CPU seconds of a fold, within a factor of about 2.5 of those measured on votes, promoters, coding, noisy, digits-3-8
-# on a machine like that of benchmarks/README.md: per visit of an example by learners that pass over them; for others a
-# constant, and a rate per training example and power of the number of attributes
+# CPU seconds of a fold, within a factor of about 2.5 of measurements on votes, promoters, coding, noisy, digits-3-8
+# (machine: benchmarks/README.md): seconds per visited example for learners that pass over the examples; for others a
+# constant, a rate per training example, and the power of the number of attributes
 FOLD, VISIT = 0.005, 8e-7
 VISITS = {"attentive": 2e-5, "passive_aggressive": 3e-5}
 LEARNT = {
@@ -41,7 +40,7 @@ LEARNT = {
     "pruned_second_order": (0.8, 1.5e-6, 2),
     "neighbours": (0.0, 1e-6, 1),
 }
-PLANE = 160  # points along each side of a plane of decisions
+PLANE = 160  # per side of a decision map
 
 Fold = ("fold",)
 STUDY = {
@@ -69,6 +68,7 @@ PAIR_WEIGHTS = Variable(
 
 
 def _data_name(given: str) -> str:
+    """Check that a data set with this name exists."""
     data_sets.source(given)
     return given
 
@@ -77,9 +77,9 @@ DataAxis = Annotated[Names, axis_of(Annotated[str, AfterValidator(_data_name)], 
 
 
 class Study(AbstractScenario):
-    """Classifiers judged on data by cross-validation; any list is an axis of a sweep.
+    """Classifiers compared on data sets by cross-validation.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> study = Study(classifier=["boosting", "tree"], data="votes", seeds=1)
     >>> [cell.name for cell in study.cells()], dict(study.recorded)["fold"].size
@@ -135,7 +135,7 @@ class Study(AbstractScenario):
         stages: InitVar[Wholes] = 0
 
     def data_digests(self) -> dict[str, str]:
-        """The SHA-256 of each data set as it is learnt from: attributes, classes, names and folds."""
+        """Return the SHA-256 of each data set: attributes, classes, names and folds."""
         return {name: data_sets.digest(name) for name in points(self.data)}
 
     @property
@@ -145,7 +145,11 @@ class Study(AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Folds: as many as the data set with the most folds; one that comes with its own folds may have fewer."""
+        """Coordinates of the folds, and of positions or a plane if these are recorded.
+
+        The number of folds is that of the data set with the most folds: a data set with predefined folds may have
+        fewer.
+        """
         max_folds = max(data_sets.source(name).folds or self.folds for name in points(self.data))
         coordinates = {"fold": np.arange(max_folds)}
         if self.positions:
@@ -171,7 +175,7 @@ class Study(AbstractScenario):
         return sum(map(self._seconds, self.cells()))
 
     def _seconds(self, cell: StudyCell) -> float:
-        """Estimate the seconds of all folds of a shuffle."""
+        """Estimate the seconds that all folds of one shuffle take."""
         data = data_sets.source(cell.data)
         folds = data.folds or self.folds
         training_examples = min(self.examples or data.examples, data.examples) * (1 - 1 / folds)
@@ -185,7 +189,7 @@ class Study(AbstractScenario):
 
 @dataclass(frozen=True)
 class StudyCell(Cell):
-    """One point of the grid: a classifier with its parameters on a data set."""
+    """One grid point: a classifier with its parameters on a data set."""
 
     name: str
     classifier: Classifier
@@ -193,6 +197,6 @@ class StudyCell(Cell):
     index: tuple[int, ...]
 
     def random(self, key: int, seed: int) -> int:
-        """The random state of this cell's run of a seed."""
+        """Return the random state of this cell for a seed."""
         seed_values = in_seed_names(self.classifier.identity, {"error_rate": "delta", "lam_per_example": "decay"})
         return words_of({"name": self.name, "data": self.data, **seed_values, "key": key, "seed": seed})[0]

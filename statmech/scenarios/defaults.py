@@ -14,95 +14,97 @@ from statmech.scenarios.grid import Grid
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
-SECONDS_PER_RUN = 1e-2  # of a kind that gives no estimate
+SECONDS_PER_RUN = 1e-2  # for kinds without an estimate
 
 
 class Defaults(Grid):
-    """The optional members of a kind of scenario; the required ones are those of `AbstractScenario`."""
+    """The optional members of a kind of scenario. `Kind` lists the required members."""
 
-    together: ClassVar[int] = 1  # seeds that are simulated together, so that another number would move the last bits
-    on_data: ClassVar[bool] = False  # on given data, which no theory describes
-    equations: ClassVar[tuple[str, ...]] = ()  # that all of this kind obey, in LaTeX, for pages that show them
+    together: ClassVar[int] = 1  # seeds per batch: another batch size would change the last bits of results
+    on_data: ClassVar[bool] = False  # True for kinds that learn from given data, without theory
+    equations: ClassVar[tuple[str, ...]] = ()  # LaTeX, shown in the explorer and in reports
     OMITTED: ClassVar[dict[str, Any]] = {}  # keys omitted from configs and datasets at these values
-    TITLE: ClassVar[str] = ""  # of pages that show this kind
-    CITES: ClassVar[tuple[str, ...]] = ()  # the papers behind its theory, by their keys in the bibliography
-    CITES_OF_MODES: ClassVar[tuple[str, ...]] = ()  # and behind that of inputs of unequal variance
-    COORDINATES: ClassVar[dict[str, Key]] = {}  # coordinates of its datasets that are not keys of its configs
-    IMPLIED: ClassVar[tuple[str, ...]] = ()  # keys that a config may leave out, as others imply them
-    SIMULATION_KEYS: ClassVar[tuple[str, ...]] = ()  # keys beside seeds and key on which no theory depends
-    PAGE: ClassVar[Page | None] = None  # what the explorer starts with; None: it has no page for this kind
-    workers: ClassVar[int | None] = None  # threads that simulate at once; None: one per core
+    TITLE: ClassVar[str] = ""  # shown on pages
+    CITES: ClassVar[tuple[str, ...]] = ()  # papers behind the theory: keys in the bibliography
+    CITES_OF_MODES: ClassVar[tuple[str, ...]] = ()  # further papers for inputs of unequal variance
+    COORDINATES: ClassVar[dict[str, Key]] = {}  # dataset coordinates that are not keys of a config
+    IMPLIED: ClassVar[tuple[str, ...]] = ()  # optional in a config: other keys imply them
+    SIMULATION_KEYS: ClassVar[tuple[str, ...]] = ()  # theory depends neither on these nor on seeds and key
+    PAGE: ClassVar[Page | None] = None  # initial page of the explorer; None: no page for this kind
+    workers: ClassVar[int | None] = None  # parallel threads; None: one per core
 
     def _problems(self) -> Iterator[Problem]:
-        """Kind-specific validation."""
+        """Yield the problems that only this kind of scenario can have."""
         return iter(())
 
     def data_problems(self) -> Iterator[Problem]:
-        """Why the data that the scenario names cannot be used here; only a simulation needs them."""
+        """Find reasons why the data named by the scenario cannot be used: only a simulation needs them."""
         return iter(())
 
     def data_digests(self) -> dict[str, str]:
-        """The SHA-256 that each data set or file named by the scenario has now."""
+        """Return the current SHA-256 of each data set or file that the scenario names."""
         return {}
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        """Further variables of its theory, which a simulation does not have."""
+        """Further variables that only theory computes."""
         return {}
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all cells takes on one core."""
+        """Estimate the seconds that one seed of all cells takes on one core."""
         return SECONDS_PER_RUN * math.prod(self.shape.values())
 
     def programs(self) -> set[Any]:
-        """Return what distinguishes the programs of simulation and theory; empty for kinds that do not count them."""
+        """Return one key for each program of simulation and theory, or an empty set if they are not counted."""
         return set()
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions that are not axes of the sweep."""
         return {}
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """Coordinates that follow from others: the sweep's dimensions that they vary along, and their values."""
+        """Coordinates computed from other keys: the dimensions of the sweep that they vary along, and their values."""
         return {}
 
     @property
     def unsolved(self) -> str:
-        """The reason why theory has no equations for this scenario; empty if it has."""
+        """Reason why theory has no equations for this scenario, or an empty string if it has."""
         return ""
 
     @property
     def not_judged(self) -> str:
-        """The reason why deviations from theory are expected and none is judged; empty if there is none."""
+        """Reason why deviations from theory are expected and not tested, or an empty string."""
         return ""
 
     @property
     def quickly_solved(self) -> bool:
-        """True if theory is solved at hundreds of places of a line within seconds."""
-        return self.exchangeable  # the vote of unequal students takes a second at each
+        """True if theory solves hundreds of points of a line within seconds."""
+        return self.exchangeable  # the vote of unequal students takes a second per point
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        """Further keys that the theory does not depend on; those with a value have it where lines are solved.
+        """Further keys that theory does not depend on.
 
-        N among them may still enter by P / N, the ratio that is left when alpha N is rounded to P examples.
+        A key with a value other than None gets this value where lines are solved.
+
+        N can be listed although it enters through P / N, because alpha N is rounded to P examples.
         """
         return {}
 
     @property
     def exchangeable(self) -> bool:
-        """True if the students of every ensemble start alike."""
+        """True if all students of an ensemble start with the same order parameters."""
         return True
 
     @property
     def stated_equations(self) -> tuple[str, ...]:
-        """The equations of this scenario, in LaTeX: those of its kind, where other inputs do not change them."""
+        """Equations of this scenario, in LaTeX: the kind's equations, unless its inputs change them."""
         return self.equations
 
     @classmethod
     def equation_of(cls, name: str) -> str:
-        """The equation of one of the classes that its keys name, in LaTeX; empty if it states none."""
+        """Return the LaTeX equation of a class that a key selects, or an empty string."""
         equation: str = getattr(cls.classes()[name], "equation", "")
         return equation

@@ -1,6 +1,6 @@
-"""Learners that go down a convex loss step by step: the descent, its batches, and the epochs at which it is recorded.
+"""Learners that descend a convex loss step by step: the descent, its batches, and its recorded epochs.
 
-A `Descent` is what a config file with the key `descent` holds and what `simulate.run` and `theory.solve` take.
+A config file with the key `descent` becomes a `Descent`, the input of `simulate.run` and `theory.solve`.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.variables import Variable, error_of
 
 BEST = "best"
-WHOLE = 1e-6  # numbers this close to a whole one, relative to their size, are whole: 1/3 is written as 0.333333333
+WHOLE = 1e-6  # relative: 0.333333333 stands for 1/3
 SAMPLINGS = {"shuffle": "each example once an epoch", "replacement": "a new random subset of the examples in each step"}
 UNCHANGED: dict[str, Any] = {"schedule": None}
 
 
 def _number(given: Any) -> Any:
-    """The strength of a penalty; `best` is a word of another kind."""
+    """Check that a penalty strength is not `best`, which is valid only without `descent`."""
     if given == BEST:
         raise ValueError(f"must be a number: `{BEST}` is that of the minimum (write `loss` without `descent`)")
     return given
 
 
 def _spaced(given: Any) -> Any:
-    """Epochs as a list; those of a logarithmic or geometric spacing are rounded to whole ones."""
+    """Return epochs as a list: logarithmic and geometric spacings are rounded to integers."""
     epochs = listed(given)
     logarithmic = isinstance(given, dict) and "linspace" not in given
     return sorted({float(round(epoch)) for epoch in epochs}) if logarithmic else epochs
@@ -87,7 +87,7 @@ Epochs = Annotated[Any, recorded("epochs", _spaced)]
 
 
 class DescentStart(BaseModel):
-    """The student at epoch 0: its length and, unless that is 0, its cosine with the teacher.
+    """The student at epoch 0: its length and, for a nonzero length, its cosine with the teacher.
 
     >>> DescentStart(length=1).cosine
     0.0
@@ -100,7 +100,7 @@ class DescentStart(BaseModel):
 
     @property
     def cosine(self) -> float:
-        """The teacher-student cosine; 0 for a student of length 0."""
+        """Teacher-student cosine, 0 for a student of length 0."""
         return self.R or 0.0
 
 
@@ -135,9 +135,9 @@ DESCENT_THEORY = {
 
 
 class Descent(OfLosses, AbstractScenario):
-    """Learners that go down a convex loss of P = alpha N stored examples; any list is an axis of a sweep.
+    """Learners that descend a convex loss of P = alpha N stored examples.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Descent(descent="gradient", loss="square", N=20, alpha=2, batch=[1, 0.25], epochs=[0, 10])
     >>> [cell.steps for cell in scenario.cells()]
@@ -245,11 +245,12 @@ class Descent(OfLosses, AbstractScenario):
         yield from self._limit_problems()
 
     def _start_problems(self) -> Iterator[Problem]:
+        """Find starts with a cosine but no length."""
         if self.start.length == 0 and self.start.R is not None:
             yield ("start",), "a student of length 0 has no R"
 
     def _batch_problems(self) -> Iterator[Problem]:
-        """Batches that do not divide the examples or are empty, and epochs between two steps."""
+        """Find batches that are empty or do not divide the examples, and epochs between two steps."""
         for batch, sampling in self.pairs("batch", "sampling"):
             if sampling == "shuffle" and not _whole(1 / batch):
                 reason = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
@@ -265,7 +266,7 @@ class Descent(OfLosses, AbstractScenario):
                 return
 
     def _stability_problems(self) -> Iterator[Problem]:
-        """A learning rate at which the square loss, whose curvature is constant, surely diverges."""
+        """Find the first learning rate at which the square loss diverges: its curvature is constant."""
         if self.schedule is not None:
             return
         names = ("descent", "loss", "penalty", "l1_ratio", *self.parameters, "lam", "alpha", "batch")
@@ -283,14 +284,17 @@ class Descent(OfLosses, AbstractScenario):
                 return
 
     def _limit_problems(self) -> Iterator[Problem]:
-        """Steps without a limit for N -> infinity."""
+        """Find descents without a limit for N -> infinity."""
         for values in self.combinations("descent", *self.parameters):
             if sentence := self.kind_at(values).problem:
                 yield (sentence.split(" ")[0],), sentence
                 return
 
     def _coordinatewise_problems(self) -> Iterator[Problem]:
-        """An l1 norm, whose proximal step belongs to a step along the force, and an engine without single weights."""
+        """Find penalties with an l1 norm, or engines, that coordinatewise steps do not allow.
+
+        The proximal step of an l1 norm needs a step along the force, and the deferred engine has no single weights.
+        """
         for descent, penalty in self.pairs("descent", "penalty"):
             coordinatewise, has_l1 = DESCENTS[descent].coordinatewise, PENALTIES[penalty] != 0
             if coordinatewise and has_l1:
@@ -321,7 +325,7 @@ class Descent(OfLosses, AbstractScenario):
 
     @classmethod
     def is_whole(cls, name: str) -> bool:
-        """True of epochs, too, which are whole numbers of steps at any batch if they are whole."""
+        """Return True for `epochs` as well: integer epochs are an integer number of steps."""
         return name == "epochs" or super().is_whole(name)
 
     @property
@@ -333,7 +337,7 @@ class Descent(OfLosses, AbstractScenario):
         return {"epochs": np.asarray(self.epochs)}
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         return sum(map(_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> DescentCell:
@@ -368,9 +372,9 @@ def _whole(number: float) -> bool:
 
 @dataclass(frozen=True)
 class DescentCell(LossCell):
-    """One point of the grid: a descent of a loss from a start, a teacher, numbers of inputs and of examples.
+    """One grid point: a descent of a loss from a start, a teacher, the input dimension and number of examples.
 
-    Its `steps` are those after which it is recorded; `t0` is that of the schedule, in epochs, or None.
+    The student is recorded after each of the `steps`. The time `t0` of the schedule is in epochs, or None.
     """
 
     name: str
@@ -395,32 +399,34 @@ class DescentCell(LossCell):
 
     @property
     def strengths(self) -> tuple[float, float]:
-        """Factors of the l1 norm, of which proximal steps are taken, and of the l2 norm, which adds to the force."""
+        """Factors of the l1 norm, whose proximal step is taken, and of the l2 norm, which adds to the force."""
         return self.penalty.parts(self.lam)
 
     @property
     def coordinatewise(self) -> bool:
-        """True if a step acts on single weights: then the distribution of the teacher's weights matters."""
+        """True if a step acts on single weights, so that the distribution of the teacher's weights matters."""
         return self.descent.coordinatewise or self.strengths[0] > 0
 
     @property
     def batches(self) -> int:
-        """Batches of an epoch, of shuffled examples."""
+        """Number of batches per epoch of shuffled examples."""
         return round(1 / self.batch)
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step, counted from 0."""
+        """Return the learning rate of a step, counted from 0."""
         return self.eta if self.t0 is None else self.eta / (1 + step * self.batch / self.t0)
 
 
-# steps over b N below which the engine that defers its random numbers is the faster one: measured at N = 400 and 1000,
-# alpha 2 and 3, between 0.5 (batch 1) and 2.5 (batch 1/16) where every step has a new direction, on an AMD EPYC,
-# 25 November 2026; smooth losses at full batch have fewer directions, and would be faster up to several b N
+# in units of b N: the deferred engine is faster for fewer steps. Measured at N = 400 and 1000, alpha 2 and 3: between
+# 0.5 (batch 1) and 2.5 (batch 1/16) if every step has a new direction, on an AMD EPYC, 25 November 2026; smooth losses
+# at full batch have fewer directions, and stay faster up to several b N
 FEW = 1.0
 
 
 def engine_of(cell: DescentCell) -> str:
-    """The engine that simulates a cell: a step with all directions known by then, or one with b N inputs or weights.
+    """Choose the engine that simulates a cell.
+
+    One step of the deferred engine costs the directions known so far, one of the explicit engine b N inputs or weights.
 
     >>> [engine_of(cell) for cell in Descent(descent="gradient", loss="square", alpha=2, N=[100, 1000]).cells()]
     ['explicit', 'deferred']
@@ -431,13 +437,15 @@ def engine_of(cell: DescentCell) -> str:
     return "deferred" if is_short and not cell.coordinatewise else "explicit"
 
 
-# seconds of a run on one core, of the same measurements: of a product of two numbers in memory, of a number that is
-# drawn, and of a step besides
+# seconds on one core from the same measurements: per product of two numbers in memory, per random number, and per step
 PRODUCT, DRAW, STEP = 4e-10, 2e-8, 2e-5
 
 
 def _seconds(cell: DescentCell) -> float:
-    """Seconds of a run with either engine; deferred, all steps have a new direction, as those of kinked losses have."""
+    """Estimate the seconds of a run with either engine.
+
+    For the deferred engine, every step is assumed to have a new direction, as with kinked losses.
+    """
     steps = cell.steps[-1]
     if engine_of(cell) == "deferred":
         return STEP * steps + cell.P * (1 + steps) * (DRAW + 2 * PRODUCT * steps)

@@ -1,4 +1,4 @@
-"""Numbers of examples P = alpha N, of every kind of scenario that stores them."""
+"""Numbers of examples P = alpha N, for all scenarios with stored examples."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from statmech.scenarios.axes import Numbers, axis_of
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number
 
-MOST = 2**53  # counted in float64, too
+MOST = 2**53  # integers are exact in float64 up to here
 AlphaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
 
 
 def number_problem(alpha: float, N: int) -> str | None:
-    """Why there cannot be so many examples; None if there can."""
+    """Explain why alpha N is not a possible number of examples, or return None if it is."""
     if alpha * N > MOST:
         return f"{alpha * N:g} examples are too many to count in float64"
     if round(alpha * N) < 1:
@@ -27,14 +27,14 @@ def number_problem(alpha: float, N: int) -> str | None:
 
 
 def number_problems(scenario: Grid) -> Iterator[Problem]:
-    """The first number of examples of a sweep that cannot be."""
+    """Find the first number of examples of a sweep that is not possible."""
     sentences = (number_problem(alpha, N) for alpha, N in scenario.pairs("alpha", "N"))
     if sentence := next(filter(None, sentences), None):
         yield ("alpha",), sentence
 
 
 def numbers(scenario: Grid) -> tuple[tuple[str, ...], np.ndarray]:
-    """The sweep's dimensions along which P = alpha N varies, and P along them."""
+    """Return the dimensions of the sweep along which P = alpha N varies, and P along these dimensions."""
     dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
     P = [round(values["alpha"] * values["N"]) for values in scenario.combinations("alpha", "N")]
     return tuple(dims), np.reshape(np.array(P, int), [scenario.shape[dim] for dim in dims])

@@ -1,6 +1,6 @@
-"""Learners that minimise a convex loss of two clusters, whose label is the cluster.
+"""Learners that minimise a convex loss of two clusters whose labels are the clusters.
 
-A `Clusters` is what a config file with the key `clusters` holds and what `simulate.run` and `theory.solve` take.
+A config file with the key `clusters` becomes a `Clusters`, the input of `simulate.run` and `theory.solve`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from statmech.scenarios.page import Page, View
 from statmech.scenarios.risk import RISK, WITHOUT_MINIMUM, LamAxis, seconds_of_fit
 from statmech.scenarios.variables import Variable, field_variables
 
-OF_TEACHERS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # keys of a kind whose labels are a teacher's
-WITHIN = (Gaussian, Anisotropic, Spectrum)  # distributions of the inputs around a centre
+OF_TEACHERS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # keys of kinds with a teacher
+WITHIN = (Gaussian, Anisotropic, Spectrum)  # possible around the centre of a cluster
 
 OF_CLUSTERS = {
     "m_field": Variable((), "half the distance between the mean fields of two clusters", "$m_h$"),
@@ -52,9 +52,9 @@ CLUSTERS_THEORY = {
 
 
 class Clusters(AbstractScenario):
-    """Learners that minimise a convex loss of P = alpha N examples of two clusters; any list is an axis of a sweep.
+    """Learners that minimise a convex loss of P = alpha N examples of two clusters.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Clusters(clusters="gaussian", loss=["square", "hinge"], distance=2, N=20, alpha=[1, 2], seeds=10)
     >>> [(cell.name, cell.P) for cell in scenario.cells()]
@@ -117,7 +117,7 @@ class Clusters(AbstractScenario):
     @model_validator(mode="before")
     @classmethod
     def _without_teacher(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Refuse keys of labels that are not the clusters'."""
+        """Raise `ScenarioError` for keys of a teacher: the clusters are the labels."""
         return without(given, OF_TEACHERS)
 
     def _problems(self) -> Iterator[Problem]:
@@ -130,7 +130,7 @@ class Clusters(AbstractScenario):
         yield from () if input_problems else self._penalty_problems()
 
     def _penalty_problems(self) -> Iterator[Problem]:
-        """Penalties that leave no minimum, or of whose limit there are no equations."""
+        """Find penalties for which there is no minimum or theory has no equations."""
         for values in self.combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
             if values["lam"] != 0:
                 continue
@@ -166,11 +166,11 @@ class Clusters(AbstractScenario):
         return {"P": numbers(self)}
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         return sum(seconds_of_fit(cell.loss, cell.P, cell.N) for cell in self.cells())
 
     def setting(self, values: dict[str, Any]) -> Setting:
-        """All that the minimum depends on at a point of the grid, but the numbers alpha and lambda."""
+        """Return everything that determines the minimum at a grid point, except alpha and lambda."""
         kind = self.kind_at(values)
         modes = None if values["inputs"].isotropic else values["inputs"].modes(values["N"])
         return Setting(on_labels(self.kind_at(values, "loss")), kind.among(modes).seen, self.intercept)
@@ -200,7 +200,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterCell(Cell):
-    """One point of the grid: a loss, the clusters, a penalty, numbers of inputs and of examples."""
+    """One grid point: a loss, the clusters, a penalty, the input dimension and number of examples."""
 
     name: str
     kind: GaussianClusters
@@ -215,12 +215,12 @@ class ClusterCell(Cell):
 
     @property
     def group(self) -> tuple[Any, ...]:
-        """The values that name its setting."""
+        """Values that identify the setting of a cell."""
         return self.loss, self.kind, self.inputs, self.setting.intercept
 
 
 def without(given: dict[str, Any], teachers: Sequence[str]) -> dict[str, Any]:
-    """Return a config's keys; raises `ScenarioError` for those of a teacher's labels, which have these names."""
+    """Return the keys of a config, or raise `ScenarioError` if a key of a teacher's labels is among them."""
     if unsupported := [name for name in teachers if name in given]:
         sentence = f"clusters have labels of their own: leave out {', '.join(unsupported)}"
         raise ScenarioError([((unsupported[0],), sentence)])
@@ -228,7 +228,7 @@ def without(given: dict[str, Any], teachers: Sequence[str]) -> dict[str, Any]:
 
 
 def within_problems(scenario: AbstractScenario) -> Iterator[Problem]:
-    """The first inputs of a scenario that have no equations around a centre."""
+    """Find the first inputs of a scenario without equations for a cluster."""
     for inputs, N in scenario.pairs("inputs", "N"):
         if not isinstance(inputs, WITHIN):
             yield ("inputs",), f"inputs around a centre are gaussian, anisotropic or a spectrum, not {label_of(inputs)}"

@@ -1,4 +1,4 @@
-"""The grid that the axes of a sweep span, and the words that name its points."""
+"""The grid that the axes of a sweep span."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statmech.scenarios.kind import Kind
 
 
 class Grid(Kind):
-    """Axes, some of them side by side (`zipped`), and every point of the grid that they span."""
+    """Axes, some of them parallel (`zipped`), and all points of the grid that they span."""
 
     if TYPE_CHECKING:  # fields of `ConfigKeys`
         zipped: tuple[tuple[str, ...], ...]
@@ -25,10 +25,10 @@ class Grid(Kind):
 
     @abstractmethod
     def axis_values(self) -> dict[str, Any]:
-        """The values of the keys that may be axes, in the order of the sweep's dimensions."""
+        """Return the values of the keys that can be axes, in the order of the sweep's dimensions."""
 
     def pairs(self, one: str, other: str) -> list[tuple[Any, Any]]:
-        """The values that two keys take together: side by side if zipped, else each with each."""
+        """Return the pairs of values that two keys take: in parallel if zipped, else all combinations."""
         values = self.axis_values()
         first, second = points(values[one]), points(values[other])
         zipped = any(one in group and other in group for group in self.zipped)
@@ -36,19 +36,22 @@ class Grid(Kind):
         return list(zip(first, second, strict=True) if zipped else itertools.product(first, second))
 
     def combinations(self, *names: str) -> Iterator[dict[str, Any]]:
-        """The values that these keys take together, with those of all single keys, however large the grid is."""
+        """Yield the combinations of values of these keys, together with all keys of a single value.
+
+        The full grid is never visited, so it can be of any size.
+        """
         concerned = [coordinates for coordinates in self.dimensions.values() if {*coordinates} & {*names}]
         self.check_number(concerned)
         return (values for values, _ in self._points(concerned))
 
     def representatives(self, *names: str) -> Iterator[Any]:
-        """A cell of each combination of these keys, with the first values of the other axes."""
+        """Yield a cell for each combination of these keys, at the first values of the other axes."""
         first = {name: points(value)[0] for name, value in self.axis_values().items()}
         return (self.cell(first | values, ()) for values in self.combinations(*names))
 
     @property
     def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """The sweep's dimensions: for each, the coordinates that run along it (several if zipped)."""
+        """Dimensions of the sweep: each with its coordinates by name (several if zipped)."""
         coordinates_by_dim: dict[str, dict[str, tuple[Any, ...]]] = {}
         for name, value in self.axis_values().items():
             if is_axis(value):
@@ -64,7 +67,7 @@ class Grid(Kind):
     def check_number(
         self, axes: Iterable[dict[str, tuple[Any, ...]]], most: int = MAX_CHECKED, limit: str = "can be checked"
     ) -> None:
-        """Raise `ScenarioError` for axes that span more points than these, before any is visited."""
+        """Raise `ScenarioError` before axes are visited that span too many points."""
         sizes = {next(iter(coordinates)): len(next(iter(coordinates.values()))) for coordinates in axes}
         if (number := math.prod(sizes.values())) > most:
             product = " x ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1)
@@ -73,7 +76,7 @@ class Grid(Kind):
             raise ScenarioError([((longest,), f"{problem}: reduce the number of values on these axes")])
 
     def cells(self) -> Iterator[Any]:
-        """Every point of the grid, the last dimension fastest.
+        """Yield the cell of every grid point, the last dimension fastest.
 
         Returns
         -------
@@ -83,15 +86,15 @@ class Grid(Kind):
         return (self.cell(values, index) for values, index in self.grid())
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> Cell:
-        """Return one cell, from the values of the keys that may be axes and its indices along the dimensions."""
+        """Return one cell, from the values of the keys that can be axes and its index along each dimension."""
         return GridPoint(index=index, **{**values, self.CHOICE: self.kind_at(values)})
 
     def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
-        """Every point of the grid, the last dimension fastest: its values by key, and its indices."""
+        """Yield the values by key and the index of every grid point, the last dimension fastest."""
         return self._points(list(self.dimensions.values()))
 
     def _points(self, dimensions: list[dict[str, tuple[Any, ...]]]) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
-        """Every point of the grid that these dimensions span, with the single values of other keys."""
+        """Yield all points spanned by these dimensions, with the single values of all other keys."""
         fixed = {k: v for k, v in self.axis_values().items() if not is_axis(v)}
         for index in itertools.product(*(range(len(next(iter(coordinates.values())))) for coordinates in dimensions)):
             point_values = {
@@ -102,20 +105,23 @@ class Grid(Kind):
             yield {**fixed, **point_values}, index
 
     def chosen(self) -> list[str]:
-        """The names of the classes that this scenario selects, each once: its rules, learners, ..., and its losses."""
+        """Return the distinct names of the classes that this scenario selects: rules, learners, losses, ..."""
         return list(dict.fromkeys(name for choice in self.choices() for name in points(getattr(self, choice))))
 
     def kind_at(self, values: dict[str, Any], choice: str = "") -> Any:
-        """The rule, learner, ... of a grid point, with its parameters; or what another key names, such as the loss."""
+        """Return the rule, learner, loss, ... at a grid point, with its parameters.
+
+        `choice` is the key that selects its class, by default the kind's `CHOICE`.
+        """
         choice = choice or self.CHOICE
         kind = self.choices()[choice][values[choice]]
-        # in their own type, as defaults are: random numbers are named by parameters, and 2.0 must not differ from 2
+        # converted to the parameter's type: parameters enter the random seeds, and 2.0 must give the same seed as 2
         keys = {name: key for name, key in parameters_of(kind).items() if name in values}
         return kind(**{name: key.read(at_start(values[name], key.default)) for name, key in keys.items()})
 
 
 def unzip(given: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Spread the `zip` groups over their keys in `given`; return the groups' names."""
+    """Move the axes of the `zip` groups to the keys of a config, and return the names in each group."""
     groups = given.pop("zip")
     groups = groups if isinstance(groups, list | tuple) else [groups]
     for group in groups:

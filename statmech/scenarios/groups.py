@@ -1,15 +1,15 @@
-"""Groups of directions of equal variance whose order parameters the Gram engine simulates."""
+"""The number of groups of equal variance whose order parameters the Gram engine simulates."""
 
 from __future__ import annotations
 
 from statmech.inputs import Inputs, Spectrum
 
-MOST = 16  # vectors, students and teachers, beyond which weight vectors are faster
-PER_ORDER_PARAMETER = 10  # directions for each coordinate of a vector in all groups, below which they are, too
+MOST = 16  # students and teachers: for more, weight vectors are faster
+PER_ORDER_PARAMETER = 10  # for fewer directions, weight vectors are faster
 
 
 def groups_of(inputs: Inputs, vectors: int, N: int) -> int:
-    """The number of groups that the Gram engine of groups simulates; 0 where weight vectors are faster.
+    """Return the number of groups that the Gram engine simulates, or 0 if weight vectors are faster.
 
     >>> [groups_of(Spectrum((0.5, 1.5)), vectors=4, N=N) for N in (60, 100)]
     [0, 2]

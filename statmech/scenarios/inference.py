@@ -1,6 +1,6 @@
-"""Bayes-optimal inference of a teacher's weights, whose distribution is known, by approximate message passing.
+"""Bayes-optimal inference of a teacher's weights from their known prior, by approximate message passing.
 
-An `Inference` is what a config file with the key `prior` holds and what `simulate.run` and `theory.solve` take.
+A config file with the key `prior` becomes an `Inference`, the input of `simulate.run` and `theory.solve`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, 
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-INFORMED = 1e-4  # mean squared error from which message passing starts near the teacher
+INFORMED = 1e-4  # mean squared error of the start near the teacher
 STARTS = {"uninformed": "at the mean of the prior", "informed": "near the teacher (planted)"}
 MAX_STEPS = 10**6
-# seconds of a step on one core, over P N, and the steps after which most runs are settled: measured at N = 2000, alpha
-# 0.8 to 1.8, on an Intel Xeon, 23 November 2026
+# per step and per input of an example, on one core; most runs converge within the second number. Measured at N = 2000,
+# alpha 0.8 to 1.8, on an Intel Xeon, 23 November 2026
 SECONDS, STEPS = 1.1e-9, 40
 
 INFERENCE = {
@@ -60,9 +60,9 @@ INFERENCE_THEORY = {
 
 
 class Inference(Belonging, AbstractScenario):
-    """Inference of a teacher's weights from P = alpha N examples by message passing; any list is an axis of a sweep.
+    """Inference of a teacher's weights from P = alpha N examples by message passing.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Inference(prior="binary", N=20, alpha=[1, 2], start=["uninformed", "informed"], seeds=10)
     >>> [(cell.start, cell.P) for cell in scenario.cells()]
@@ -136,11 +136,11 @@ class Inference(Belonging, AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The steps, from the start on."""
+        """Coordinates of the steps, beginning with the start."""
         return {"step": np.arange(self.steps + 1)}
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         return sum(SECONDS * cell.P * cell.N * min(self.steps, STEPS) for cell in self.cells())
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> InferenceCell:
@@ -158,7 +158,7 @@ class Inference(Belonging, AbstractScenario):
 
 @dataclass(frozen=True)
 class InferenceCell(Cell):
-    """One point of the grid: a prior, a teacher, a start, numbers of inputs and of examples."""
+    """One grid point: a prior, a teacher, a start, the input dimension and number of examples."""
 
     name: str
     weights: Weights

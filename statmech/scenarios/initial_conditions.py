@@ -15,9 +15,9 @@ Positive = Annotated[Finite, Field(gt=0)]
 Cosine = Annotated[Finite, Field(ge=-1, le=1)]
 
 
-# Squares of lengths, and products of two, must neither overflow nor lose digits. In float64 a factor of 1e100 leaves
-# 1e-200 to 1e200 to them, of 1e-308 to 1e308. The vectors engine sums N squares and adds products over N: in float32,
-# which holds 1e-38 to 1e38, a factor of 1e10 leaves 1e-20/N to 1e20 N, so N may be as large as it can be, 1e15.
+# Squares and products of lengths must neither overflow nor lose digits. In float64 (1e-308 to 1e308), lengths up to
+# 1e100 have squares from 1e-200 to 1e200. The vectors engine sums N squares and adds products over N: in float32 (1e-38
+# to 1e38), lengths up to 1e10 give 1e-20/N to 1e20 N, so N can have its largest value, 1e15.
 LONGEST = {"float64": 1e100, "float32": 1e10}
 
 LengthOrEach = Annotated[Any, ReadAs(one_or_many(Positive, tuple[Positive, ...]))]
@@ -26,7 +26,7 @@ CosineOrMatrix = Annotated[Any, ReadAs(one_or_many(Cosine, tuple[tuple[Cosine, .
 
 
 class OrderParameters(NamedTuple):
-    """length (K,), R (K,), q (K, K) of K students."""
+    """Order parameters of K students: length (K,), R (K,), q (K, K)."""
 
     length: np.ndarray
     R: np.ndarray
@@ -34,11 +34,11 @@ class OrderParameters(NamedTuple):
 
 
 class Start(BaseModel):
-    r"""Students' order parameters at t = 0: one value for all, or one per student, (K,); q: one value, or (K, K).
+    r"""Students' order parameters at t = 0: length and R (one value or K), q (one value or K x K).
 
     `length` is :math:`|\mathbf J|/\sqrt N`, from 1e-100 to 1e100, or from 1e-10 to 1e10 with `dtype: float32`; R and q
-    are cosines. Lengths outside these bounds, and K students that no vectors can be, are refused by the scenario, with
-    a `ScenarioError`.
+    are cosines. The scenario raises `ScenarioError` for lengths outside these bounds, and for order parameters that no
+    K vectors can have.
 
     >>> Start(R=[0.5, 0.1]).of(2).R
     array([0.5, 0.1])
@@ -56,7 +56,7 @@ class Start(BaseModel):
         return not any(isinstance(value, tuple) for value in (self.length, self.R, self.q))
 
     def of(self, K: int) -> OrderParameters:
-        """The start of K students, written out.
+        """Return the order parameters of K students at the start.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Start(BaseModel):
         return OrderParameters(length, R, q)
 
     def problems(self, K: int, dtype: str = "float64") -> list[str]:
-        """Why K students cannot start like this, a sentence each.
+        """Explain why K students cannot start like this, in one sentence per reason.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class Start(BaseModel):
         Returns
         -------
         list of str
-            Empty if they can.
+            Empty if K students can start like this.
         """
         sentences = [*length_problems(self.length, dtype)]
         sentences += [
@@ -98,7 +98,7 @@ class Start(BaseModel):
             sentences += _matrix_problems(self.q, K)
         if sentences:
             return sentences
-        if self.alike:  # (1, .., 1) across the teacher, and differences of students
+        if self.alike:  # eigenvectors perpendicular to the teacher: (1, .., 1) and differences
             lowest = min((1 + (K - 1) * self.q) / K - self.R**2, 1 - self.q) if K > 1 else 0.0
         else:
             lowest = lowest_eigenvalue(np.broadcast_to(np.asarray(self.R, float), K), np.asarray(self.q, float))
@@ -111,11 +111,11 @@ class Start(BaseModel):
         return []
 
 
-DRAWN = Start(length=1.0, R=0.0, q=0.0)  # what entries drawn from N(0, 1) become in the limit: l = 1, R = q = 0
+DRAWN = Start(length=1.0, R=0.0, q=0.0)  # limit of entries drawn from N(0, 1): l = 1, R = q = 0
 
 
 def length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
-    """Why students cannot have this length, or these, in a precision: a sentence, or none."""
+    """Explain why students cannot have these lengths in a precision, in at most one sentence."""
     max_length = LONGEST[dtype]
     lengths = length if isinstance(length, tuple) else (length,)
     outside = [value for value in lengths if not 1 / max_length <= value <= max_length]
@@ -124,6 +124,7 @@ def length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
 
 
 def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
+    """Explain why a matrix cannot contain the cosines of K students."""
     if len(q) != K or any(len(row) != K for row in q):
         return [f"q is {len(q)} x {len(q[0]) if q else 0}, but K = {K} students need {K} x {K}"]
     matrix = np.asarray(q)
@@ -133,5 +134,6 @@ def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
 
 
 def _short(value: Any) -> str:
+    """Format a value as text of at most 200 characters."""
     text = str(value if not isinstance(value, tuple) else [*value])
     return text if len(text) <= 200 else f"{text[:197]}..."

@@ -1,4 +1,4 @@
-"""The key `inputs` of scenarios: a distribution of inputs, or an axis of them, and what may be wrong with it."""
+"""The config key `inputs`: a distribution of inputs or an axis of distributions, and its problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LawAxis = Annotated[
 
 
 def inputs_key(description: str = "distribution of the inputs") -> Any:
-    """The field of `inputs`, Gaussian ones by default."""
+    """Return the field of the key `inputs`, with Gaussian inputs by default."""
     return Field(
         default=Gaussian(),
         description=description,
@@ -34,14 +34,17 @@ def inputs_key(description: str = "distribution of the inputs") -> Any:
 
 
 def pairs(scenario: Grid) -> list[tuple[Any, int]]:
-    """The distributions and the dimensions that a sweep takes together; N alone where inputs are Gaussian."""
+    """Return the pairs of input distribution and dimension N that occur in a sweep.
+
+    Kinds without the key `inputs` have Gaussian inputs.
+    """
     if "inputs" in scenario.axis_values():
         return scenario.pairs("inputs", "N")
     return [(Gaussian(), N) for N in points(scenario.axis_values()["N"])]
 
 
 def few_directions(scenario: Grid) -> list[str]:
-    """A sentence on each distribution that varies in so few directions that theory, which assumes many, may be off."""
+    """Warn of distributions that vary in few directions: theory assumes many. Returns one sentence each."""
     if not {"inputs", "N"} <= scenario.axis_values().keys():
         return []
     smallest: dict[Inputs, int] = {}
@@ -58,18 +61,18 @@ def few_directions(scenario: Grid) -> list[str]:
 
 
 def law_problems(scenario: Grid) -> Iterator[Problem]:
-    """The first distribution that there is not in so many dimensions."""
+    """Find the first distribution that is not possible in its input dimension."""
     if problem := next(filter(None, (inputs.problem(N) for inputs, N in pairs(scenario))), None):
         yield problem
 
 
 def unsuited_problems(scenario: Grid) -> Iterator[Problem]:
-    """The inputs that have no meaning for online learning."""
+    """Find inputs that have no meaning for online learning."""
     yield from filter(None, (_unsuited(inputs) for inputs, _ in pairs(scenario)))
 
 
 def _unsuited(law: Inputs) -> Problem | None:
-    """Why inputs have no meaning for online learning, None if they have."""
+    """Explain why inputs have no meaning for online learning, or return None."""
     if isinstance(law, Features):
         return ("inputs",), "features need a teacher on latent variables: learners of convex losses have them"
     if isinstance(law, Spectrum) and law.misfit > 0:
@@ -80,11 +83,11 @@ def _unsuited(law: Inputs) -> Problem | None:
 
 
 def table_problems(scenario: Grid) -> Iterator[Problem]:
-    """Why the files of the inputs cannot be read, or have another number of columns than N."""
+    """Find the first table of inputs that cannot be read or does not have N columns."""
     if problem := next(filter(None, (inputs.lacking(N) for inputs, N in pairs(scenario))), None):
         yield problem
 
 
 def table_digests(scenario: Grid) -> dict[str, str]:
-    """The SHA-256 of each table of inputs, by its path."""
+    """Return the SHA-256 of each table of inputs by its path."""
     return {path: digest for inputs, _ in pairs(scenario) for path, digest in inputs.digests().items()}

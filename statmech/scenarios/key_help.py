@@ -1,4 +1,4 @@
-"""The keys of a kind of scenario in its docstring and its signature, so that `help` and editors show them."""
+"""The keys of a kind of scenario in its docstring and signature, as shown by `help` and editors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ EXAMPLES = ">>> "
 
 
 def documented(text: str, fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> str:
-    """A docstring with the keys of its class, before its examples.
+    """Add a section with the keys of a class to its docstring, before the examples.
 
     Parameters
     ----------
     text
-        The docstring as it is written.
+        The docstring in the source.
     fields
         The fields of the class.
     parameters
@@ -40,7 +40,7 @@ def documented(text: str, fields: dict[str, FieldInfo], parameters: dict[str, Ke
 
 
 def call_of(fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> Signature:
-    """The signature of a class: its keys and their defaults, without the types that validate them.
+    """Return the signature of a class: its keys and their defaults, without the types that validate them.
 
     Parameters
     ----------
@@ -56,16 +56,17 @@ def call_of(fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> Signatu
 
 
 def _default(field: FieldInfo) -> Any:
-    """The default of a field as a config states it."""
+    """Return the default of a field in the form that a config has."""
     return Parameter.empty if field.is_required() else _of(field).get("default", field.default)
 
 
 def _of(field: FieldInfo) -> dict[str, Any]:
+    """Return the JSON Schema extras of a field, empty if there are none."""
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
 def _form(field: FieldInfo) -> str:
-    """The type of a key and its default, in words."""
+    """Describe the type and default of a key in words."""
     form = next((description for kind, description in TYPES if field.annotation == kind), "")
     if field.is_required():
         return form or "list"

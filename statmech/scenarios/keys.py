@@ -1,4 +1,4 @@
-"""The types of config keys, and the descriptions that are made of them."""
+"""The types of config keys, and the descriptions of keys derived from these types."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Stri
 
 from statmech.errors import not_known, quoted
 from statmech.parameters import BOUNDS, SCHEMAS, Key
-from statmech.parameters import parameter as parameter  # so that all that keys are made of is found here
+from statmech.parameters import parameter as parameter  # re-exported: all building blocks of keys in one module
 from statmech.scenarios.axes import Numbers, ReadAs, Wholes, axis_of, axis_schema, listed
 from statmech.scenarios.controlled_keys import over_time
 
 MAX_N = 10**15  # larger values are typing errors
-PARAMETERS = "parameters"  # stands for the parameters among the axes of a scenario
+PARAMETERS = "parameters"  # represents all parameters in AXES
 TYPES = {schema: kind for kind, schema in SCHEMAS.items()}
 
 
 def _plain_number(given: Any) -> Any:
-    """Numbers only: YAML's true and "3" are not numbers, NumPy's scalars are."""
+    """Check that a value is a number: NumPy scalars are, but YAML's true and "3" are not."""
     if isinstance(given, bool | str):
         raise ValueError(f"must be a number, not {quoted(given)}")
     return given.item() if isinstance(given, np.generic) else given
@@ -38,21 +38,21 @@ FlipAxis = Annotated[
 ]
 NonnegativeAxis = Annotated[Numbers, axis_of(Nonnegative, {"type": "number", "minimum": 0})]
 CONTROLLED: TypeAdapter[Any] = TypeAdapter(Annotated[Any, over_time(Number, {}, optimal=True)])
-PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the type of a parameter; whole numbers stand as floats here
+PARAMETER_AXES: dict[type, TypeAdapter[Any]] = {  # by the parameter's type; integers are validated as floats
     type_: TypeAdapter(Annotated[Any, axis_of(value, {}, spaced=value is Number)])
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
 }
 
 
 def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: str = "1", **more: Any) -> Any:
-    """A pydantic `Field` that knows the symbol and the unit of the key, too; without a default it is needed."""
+    """Return a pydantic `Field` with the symbol and unit of a key. Without a default the key is required."""
     return Field(default, description=description, json_schema_extra={"symbol": symbol, "unit": unit}, **more)
 
 
 def one_of(known: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] | None = None) -> ReadAs:
-    """A reader of a key whose values are names among the `known` ones; others get a message with the likely one.
+    """Return the type of a key whose values are names, with a suggestion for misspelt names.
 
-    `elsewhere` has, by the names that another kind of scenario knows, the reason why this one does not.
+    `elsewhere` maps names that only another kind of scenario supports to the reason.
     """
     name = Annotated[str, AfterValidator(name_among(known, noun, elsewhere))]
     return axis_of(name, {"enum": list(known)}, spaced=False)
@@ -61,9 +61,9 @@ def one_of(known: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] 
 def word_or_section(
     words: Collection[str], section: type, noun: str, elsewhere: Mapping[str, str] | None = None
 ) -> ReadAs:
-    """A reader of a key that takes one of these words or a section of keys; its form decides which is read.
+    """Return the type of a key that takes a keyword or a section. Its form decides which is validated.
 
-    `elsewhere` has, by words that stand in the section, how they are written there.
+    `elsewhere` maps keywords that belong in the section to the way to write them there.
     """
     keyword = Annotated[str, AfterValidator(name_among(words, noun, elsewhere)), WithJsonSchema({"enum": list(words)})]
     discriminator = Discriminator(lambda given: "word" if isinstance(given, str) else "given")
@@ -71,9 +71,10 @@ def word_or_section(
 
 
 def increasing(noun: str) -> AfterValidator:
-    """A validator of values in increasing order, which the message calls by `noun`."""
+    """Return a validator of increasing values, called `noun` in messages."""
 
     def check(values: tuple[float, ...]) -> tuple[float, ...]:
+        """Raise `ValueError` if the values do not increase."""
         if any(later <= earlier for earlier, later in itertools.pairwise(values)):
             raise ValueError(f"{noun} must increase")
         return values
@@ -82,9 +83,13 @@ def increasing(noun: str) -> AfterValidator:
 
 
 def name_among(known: Collection[str], noun: str, elsewhere: Mapping[str, str] | None = None) -> Any:
-    """A validator of names: those of `known`, or a message with the reason `elsewhere`, else with the likely one."""
+    """Return a validator that accepts the `known` names only.
+
+    The error gives the reason in `elsewhere`, or suggests the most similar name.
+    """
 
     def check(given: str) -> str:
+        """Raise `ValueError` if the name is not known."""
         if given not in known:
             raise ValueError((elsewhere or {}).get(given) or not_known(given, noun, known))
         return given
@@ -93,7 +98,7 @@ def name_among(known: Collection[str], noun: str, elsewhere: Mapping[str, str] |
 
 
 def recorded(noun: str, read: Callable[[Any], Any] = listed, value_type: Any = Nonnegative) -> ReadAs:
-    """A reader of the increasing values at which a run is recorded, which messages call by `noun`."""
+    """Return the type of the increasing values at which a run is recorded, called `noun` in messages."""
     values = tuple[value_type, ...]
     json_schema = WithJsonSchema(axis_schema(TypeAdapter(value_type).json_schema(), spaced=True))
     return ReadAs(Annotated[values, BeforeValidator(read), Field(min_length=1), increasing(noun), json_schema])
@@ -103,7 +108,7 @@ Times = Annotated[Any, recorded("times")]
 
 
 def key_of(name: str, schema: dict[str, Any]) -> Key:
-    """The description of a field, from its JSON Schema."""
+    """Describe a field, from its JSON Schema."""
     value_schema = next(iter(schema.get("anyOf", [schema])))
     value_schema = value_schema["items"] if value_schema.get("type") == "array" else value_schema
     value_schema = (
@@ -111,7 +116,7 @@ def key_of(name: str, schema: dict[str, Any]) -> Key:
         if len(value_schema.get("properties", ())) == 1
         else value_schema
     )  # such as {t0: 5}
-    value_schema = next(iter(value_schema.get("anyOf", [value_schema])))  # of a number or a word
+    value_schema = next(iter(value_schema.get("anyOf", [value_schema])))  # a number or a keyword: take the number
     bound_words = (
         (name, schema_key) for name, bound in BOUNDS.items() for schema_key in (bound.schema, bound.pydantic)
     )

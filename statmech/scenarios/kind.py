@@ -1,8 +1,8 @@
-"""The contract: the members that every kind of scenario states.
+"""The required members of every kind of scenario.
 
-Beside these members a kind has its own keys, as fields. It is simulated and solved by its methods `simulate` and
-`solve` or, for many seeds in one compiled call, by a `Simulator` and a function `solve` in files of its name in
-`simulate/scenarios/` and `theory/scenarios/`.
+In addition a kind defines its keys, as fields. Its methods `simulate` and `solve` compute the results or, for many
+seeds in one compiled call, a `Simulator` and a function `solve` in files of the same name in `simulate/scenarios/` and
+`theory/scenarios/`.
 """
 
 from __future__ import annotations
@@ -14,32 +14,35 @@ from statmech.scenarios.variables import Variable
 
 
 class Kind:
-    """The members that every kind of scenario states."""
+    """The required members of every kind of scenario."""
 
-    CHOICE: ClassVar[str]  # the key that names what learns, and the noun of messages
-    KINDS: ClassVar[dict[str, type]]  # the classes it selects from; their parameters are keys like the others
-    FURTHER: ClassVar[dict[str, Mapping[str, type]]] = {}  # further keys that name classes, with these, likewise
-    AXES: ClassVar[tuple[str, ...]]  # keys that may be axes, in the order of the dataset's dimensions: a parameter
-    # that is named here has its own place among them, and is always stated, if only with its default
+    CHOICE: ClassVar[str]  # key that selects the learning algorithm; also the noun of messages
+    KINDS: ClassVar[dict[str, type]]  # classes by name; their parameters become keys
+    FURTHER: ClassVar[dict[str, Mapping[str, type]]] = {}  # further keys that select classes
+    AXES: ClassVar[tuple[str, ...]]  # keys that can be axes, in the order of the dataset's dimensions
+    # a parameter listed in AXES has its own position, and is always present, at least with its default
 
-    OPTIMAL: ClassVar[tuple[str, ...]] = ()  # keys that may be wanted at their optimum, as functions of time
-    STEPPED: ClassVar[tuple[str, ...]] = ()  # further keys that may be functions of time
+    OPTIMAL: ClassVar[tuple[str, ...]] = ()  # keys that can be optimised, as functions of time
+    STEPPED: ClassVar[tuple[str, ...]] = ()  # further keys that can be functions of time
 
     @classmethod
     def choices(cls) -> dict[str, Mapping[str, type]]:
-        """The keys that name classes, each with these."""
+        """Return the keys that select classes, each with its classes by name."""
         return {cls.CHOICE: cls.KINDS, **cls.FURTHER}
 
     @classmethod
     def classes(cls) -> Mapping[str, type]:
-        """Every class whose parameters are keys, by its name; a name of two classes is that of the first key's."""
+        """Return every class whose parameters are keys, by name.
+
+        If two keys have a class of the same name, the second gets its key as a suffix.
+        """
         further = [(key, name, kind) for key, kinds in cls.FURTHER.items() for name, kind in kinds.items()]
         return {**cls.KINDS, **{f"{name} ({key})" if name in cls.KINDS else name: kind for key, name, kind in further}}
 
     @property
     def variables(self) -> dict[str, Variable]:
-        """The variables of this scenario's datasets."""
+        """Variables of this scenario's datasets."""
         raise NotImplementedError
 
-    simulate: ClassVar[Callable[..., dict[str, Any]] | None] = None  # of (cell, seed): the variables of one run
-    solve: ClassVar[Callable[..., dict[str, Any]] | None] = None  # of (cell): the variables that theory predicts
+    simulate: ClassVar[Callable[..., dict[str, Any]] | None] = None  # simulate(cell, seed): variables of one run
+    solve: ClassVar[Callable[..., dict[str, Any]] | None] = None  # solve(cell): variables predicted by theory

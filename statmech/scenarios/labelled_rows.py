@@ -1,7 +1,7 @@
-"""Learners that minimise a convex loss of rows of a real table, with its real labels or numbers.
+"""Learners that minimise a convex loss of rows of a real table, with its real targets.
 
-A `LabelledRows` is what a config file with `inputs: {rows: ..., target: ...}` beside a `loss` holds and what
-`simulate.run` and `theory.solve` take. The number of inputs N is that of the table's columns that vary.
+A config file with `inputs: {rows: ..., target: ...}` and a `loss` becomes a `LabelledRows`, the input of
+`simulate.run` and `theory.solve`. The input dimension N is the number of columns of the table that vary.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from statmech.table_diagnosis import diagnosis
 from statmech.table_populations import TABLE_POPULATIONS, TablePopulation
 
 MOST_EXAMPLES = 10**7
-SOME_COLUMNS = 500  # of a table that is not there, whose runs are estimated
+SOME_COLUMNS = 500  # for time estimates if the table is missing
 ExamplesAxis = Annotated[
     Wholes,
     axis_of(
@@ -52,7 +52,7 @@ RowsAxis = Annotated[
         spaced=False,
     ),
 ]
-WITHOUT = {  # keys of other kinds, and why they have no place where labels are those of a table
+WITHOUT = {  # keys of other kinds, with the reason why the table excludes them
     **dict.fromkeys((*OF_TEACHERS, "drift"), "rows with a target have labels of their own: leave out {}"),
     "N": "the columns of the table are the inputs: leave out {}",
 }
@@ -67,9 +67,9 @@ ROWS_THEORY = {"lam_best": Variable((), "penalty of the smallest generalization 
 
 
 class LabelledRows(AbstractScenario):
-    """Learners that minimise a convex loss of P rows of a real table; any list is an axis of a sweep.
+    """Learners that minimise a convex loss of P rows of a real table.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = LabelledRows(population="held_out", loss="logistic", inputs={"rows": "clouds-60"}, P=[60, 240])
     >>> [(cell.name, cell.P, cell.table.N) for cell in scenario.cells()]
@@ -133,7 +133,7 @@ class LabelledRows(AbstractScenario):
     @model_validator(mode="before")
     @classmethod
     def _without_teacher(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Refuse keys of labels that are not the table's, and numbers that follow from it."""
+        """Raise `ScenarioError` for keys of a teacher, and for numbers that the table determines."""
         check_keys(given, ELSEWHERE)
         if given.get("model") == "logit":
             reason = "of real tables it overstates the error several times: model is clusters or moments"
@@ -148,7 +148,7 @@ class LabelledRows(AbstractScenario):
             yield ("model",), "moments describe squared errors: the loss must be square"
 
     def data_problems(self) -> Iterator[Problem]:
-        """The first reason why a table cannot be learnt from with each loss, and a number of examples that it lacks."""
+        """Find the first table that a loss cannot learn, or that has too few rows."""
         for values in self.combinations("inputs", "population", "loss", *self.parameters, "P"):
             if problem := self._data_problem(values):
                 yield problem
@@ -174,7 +174,7 @@ class LabelledRows(AbstractScenario):
         return digests_of(self.inputs)
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
-        """The diagnosis of each table, by the name of its inputs."""
+        """Return the diagnosis of each table by the name of its inputs."""
         return diagnoses_of(self.inputs)
 
     @property
@@ -186,7 +186,7 @@ class LabelledRows(AbstractScenario):
         return ROWS_THEORY
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         return sum(map(_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RowsCell:
@@ -206,7 +206,7 @@ class LabelledRows(AbstractScenario):
 
 @dataclass(frozen=True)
 class RowsCell(Cell):
-    """One point of the grid: a table, a population of its rows, a loss, a penalty, and a number of examples."""
+    """One grid point: a table, a population of its rows, a loss, a penalty, and a number of examples."""
 
     name: str
     named: str
@@ -226,12 +226,12 @@ class RowsCell(Cell):
 
     @property
     def group(self) -> tuple[Any, ...]:
-        """All that the error depends on but the penalty and the number of examples."""
+        """Everything that determines the error, except the penalty and the number of examples."""
         return self.inputs, self.population, self.loss, self.model, self.intercept
 
 
 def table_of(law: Rows) -> RealTable:
-    """The table of inputs; raises `ScenarioError` at the key `inputs` if it cannot be read.
+    """Return the table of inputs, or raise `ScenarioError` at the key `inputs` if it cannot be read.
 
     Parameters
     ----------
@@ -248,14 +248,14 @@ def table_of(law: Rows) -> RealTable:
 
 
 def check_keys(given: dict[str, Any], elsewhere: Mapping[str, str]) -> None:
-    """Raise `ScenarioError` for keys of a config that have no place here, and for those of inputs that belong beside.
+    """Raise `ScenarioError` for unsupported keys of a config, and for keys inside `inputs` that belong outside.
 
     Parameters
     ----------
     given
         The keys of a config.
     elsewhere
-        The keys that have no place, with a sentence each.
+        Unsupported keys, with a sentence each.
     """
     for sentence in dict.fromkeys(elsewhere.values()):
         if names := [
@@ -269,23 +269,23 @@ def check_keys(given: dict[str, Any], elsewhere: Mapping[str, str]) -> None:
 
 
 def row_problems(inputs: Any) -> Iterator[Problem]:
-    """The first of inputs, one or an axis, that are not rows of a table."""
+    """Find the first inputs, a value or an axis, that are not rows of a table."""
     if not_rows := next((rows for rows in points(inputs) if not isinstance(rows, Rows)), None):
         yield ("inputs",), f"a population of rows needs `rows` of a table, not {label_of(not_rows)}"
 
 
 def digests_of(inputs: Any) -> dict[str, str]:
-    """The SHA-256 of each table of inputs, by its name."""
+    """Return the SHA-256 of each table of inputs by its name."""
     return {label_of(rows): table_digest(table_of(rows)) for rows in points(inputs)}
 
 
 def diagnoses_of(inputs: Any) -> dict[str, dict[str, Any]]:
-    """The diagnosis of each table of inputs, by its name."""
+    """Return the diagnosis of each table of inputs by its name."""
     return {label_of(rows): diagnosis(table_of(rows)) for rows in points(inputs)}
 
 
 def shape_of(law: Rows) -> tuple[int, int]:
-    """The numbers of rows and of columns of a table; those of an ordinary one that is not there."""
+    """Return the numbers of rows and columns of a table, or typical numbers if it cannot be read."""
     try:
         return table_of(law).Z.shape
     except ScenarioError:
@@ -293,13 +293,13 @@ def shape_of(law: Rows) -> tuple[int, int]:
 
 
 def _sections(inputs: Any) -> list[dict[str, Any]]:
-    """The sections of inputs as a config has them."""
+    """Return the sections of the key `inputs` in a config."""
     return [
         section for section in (inputs if isinstance(inputs, list | tuple) else [inputs]) if isinstance(section, dict)
     ]
 
 
 def _seconds(cell: RowsCell) -> float:
-    """Seconds of a run: those of the same loss of a teacher's labels, and the fields of all rows."""
+    """Estimate the seconds of a run: fitting the loss and computing the fields of all rows."""
     rows, N = shape_of(cell.inputs)
     return seconds_of_fit(cell.loss, cell.P, N) + 1e-9 * rows * N

@@ -1,4 +1,4 @@
-"""pydantic's errors in the words of a config: the key and the place, what was given, what is possible."""
+"""pydantic's errors in terms of the config: the key, its position, the given value, and possible values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from statmech.parameters import BOUNDS
 from statmech.scenarios.axes import FALLING
 from statmech.scenarios.ranges import spaced
 
-FORMS = {"value", "axis", "word", "given"}  # the form in which a key was read: of no interest to the reader
-MOST = 20  # that are quoted at once
+FORMS = {"value", "axis", "word", "given"}  # tags of validated forms, removed from locations
+MOST = 20  # the other problems are only counted
 
 
 def problems(failure: ValidationError, keys: list[str], sections: dict[str, list[str]] | None = None) -> list[Problem]:
-    """Locations and sentences; `keys` are those a config may have, `sections` those of them that have keys inside."""
+    """Explain pydantic's errors: return a location and a sentence for each problem.
+
+    `keys` are the keys that a config can have, `sections` the keys inside its sections.
+    """
     explained: list[Problem] = []
     errors = failure.errors()
     for error in errors[:MOST]:
@@ -25,7 +28,9 @@ def problems(failure: ValidationError, keys: list[str], sections: dict[str, list
         if isinstance(cause, ScenarioError):
             explained += cause.problems
             continue
-        if error["type"] == "too_short" and len(error["input"]):  # a list of which every value was refused
+        if error["type"] == "too_short" and len(
+            error["input"]
+        ):  # every value of the list was invalid: these errors suffice
             continue
         location = tuple(part for part in error["loc"] if part not in FORMS)
         location = location[1:] if location[:1] == ("parameters",) else location
@@ -38,6 +43,7 @@ def problems(failure: ValidationError, keys: list[str], sections: dict[str, list
 
 
 def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:
+    """Return the sentence that explains one error."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown(location, keys)
@@ -61,12 +67,13 @@ def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> s
 
 
 def _known(location: tuple[str | int, ...], keys: list[str], sections: dict[str, list[str]]) -> list[str]:
-    """The keys that may stand where a problem is."""
+    """Return the keys that are possible at the location of a problem."""
     section = location[0] if len(location) > 1 or (location and location[0] in sections) else None
     return sections.get(str(section), keys)
 
 
 def _unknown(location: tuple[str | int, ...], keys: list[str]) -> str:
+    """Explain an unknown key, with a suggestion where one is similar."""
     name, inner = str(location[-1]), len(location) > 1
     if re.fullmatch(r"\w+:\S+", name):
         return "a space is missing after the colon: " + name.replace(":", ": ", 1)
@@ -75,8 +82,8 @@ def _unknown(location: tuple[str | int, ...], keys: list[str]) -> str:
 
 
 def _of_other_kinds(name: str, keys: list[str]) -> str:
-    """Return the sentence for a key, or another word for one, that only configs of other kinds have; else nothing."""
-    from statmech.scenarios.registry import kinds  # which imports the kinds, and these this module
+    """Explain a key, or a synonym of one, that only configs of other kinds have. Returns "" for others."""
+    from statmech.scenarios.registry import kinds  # here: its import is circular
 
     candidates = spellings(name)
     keys_by_kind = (
@@ -93,7 +100,7 @@ def _of_other_kinds(name: str, keys: list[str]) -> str:
 
 
 def _instead(given: Any) -> str:
-    """The way to write a range or a list, for a text that looks like one."""
+    """Suggest how to write a range or a list, given a text that looks like one."""
     if not isinstance(given, str):
         return ""
     if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", given):

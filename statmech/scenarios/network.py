@@ -1,9 +1,8 @@
-r"""Networks of two layers that learn online: activation, numbers of units, rates, noise, teacher and start.
+r"""Networks of two layers that learn online: activation, units, rates, noise, teacher and start.
 
-A `Network` is what a config file with the key `network` holds. Inputs are :math:`\mathbf x\sim N(0, I/N)`, or normal
-with unequal variances (`inputs`); the fields are :math:`y_m = \mathbf B_m\cdot\mathbf x` and
-:math:`h_k = \mathbf J_k\cdot\mathbf x`. One step is gradient descent on
-the squared error of one new example,
+A config file with the key `network` becomes a `Network`. Inputs are :math:`\mathbf x\sim N(0, I/N)`, or normal with
+unequal variances (`inputs`). The fields are :math:`y_m = \mathbf B_m\cdot\mathbf x` and
+:math:`h_k = \mathbf J_k\cdot\mathbf x`. One step is gradient descent on the squared error of one new example,
 
 .. math:: e = \sum_m w_m g(y_m) + \sigma\xi - \sum_k v_k g(h_k), \qquad \delta_k = v_k\,g'(h_k)\,e,
 
@@ -13,9 +12,9 @@ the squared error of one new example,
 with :math:`\xi\sim N(0,1)` and the weight decay :math:`\nu`. Time is t = steps/N, and :math:`\epsilon_g = \langle
 e^2\rangle/2` without the noise. Nothing is divided by K.
 
-With dropout each example silences every student unit with probability p, independently: :math:`r_kg` takes the place of
-g in e, and :math:`r_kg` and :math:`r_kg'` in the gradients, with :math:`r_k = 1/(1-p)` for active units and 0 for
-silent ones. :math:`\epsilon_g` is that of all units, without such factors; decay concerns silent units, too.
+With dropout each example silences every student unit with probability p, independently: :math:`r_kg` replaces g in e,
+and :math:`r_kg` and :math:`r_kg'` replace g and g' in the gradients, with :math:`r_k = 1/(1-p)` for active units and 0
+for silent units. :math:`\epsilon_g` is computed with all units, without these factors. Silent units decay as well.
 """
 
 from __future__ import annotations
@@ -72,10 +71,10 @@ from statmech.schedules import CONSTANT, Changes
 
 MAX_UNITS = 64
 OF_TEACHER = {name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS}
-NUMBERS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # the keys of a point of the grid
-NORMAL = (Gaussian, Spectrum, PowerLaw)  # distributions of the inputs with normal fields, whose covariances are known
-LARGEST_SHARE = 0.1  # of one direction in the variance, up to which theory is compared with runs
-MOST_BY_QUADRATURE = 4  # units K + M whose fields theory averages over by quadrature
+NUMBERS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # numeric keys of a cell
+NORMAL = (Gaussian, Spectrum, PowerLaw)  # inputs with normal fields of known covariance
+LARGEST_SHARE = 0.1  # larger fractions of variance: theory is not tested
+MOST_BY_QUADRATURE = 4  # units K + M, for theory without closed forms
 
 UnitsAxis = Annotated[
     Wholes,
@@ -109,23 +108,23 @@ VARIABLES = {
         ("t",), "mean cosine of student and teacher units, each with its best partner", "specialisation"
     ),
 }
-FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # of both signs, at which an activation is tried
+FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # test points of activations, both signs
 LABEL_ERROR = Variable(
     ("t",),
     "fraction of new inputs on which the sign of the output is not the label; where either is 0, half",
     "label error",
     in_theory=False,
 )
-# seconds that a step of one seed takes on one core, in float64: by the number of units K + M, and by their pairs
+# seconds per step of one seed on one core, in float64; units are the K + M student and teacher units
 STEP, STEP_PER_UNIT, STEP_PER_PAIR = 2e-8, 8e-9, 1.3e-9
 VECTORS_STEP_PER_WEIGHT = 6.5e-9
 CALL = 3e-3
 
 
 class Network(AbstractScenario):
-    """Networks of two layers that learn online from a teacher network; any list is an axis of a sweep.
+    """Networks of two layers that learn online from a teacher network.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> network = Network(network="erf", M=2, K=[2, 3], N=1000, eta=1.5, t=[0, 10], seeds=4)
     >>> network.shape, [cell.K for cell in network.cells()]
@@ -233,6 +232,7 @@ class Network(AbstractScenario):
     @field_validator("teacher")
     @classmethod
     def _as_section(cls, given: str | TeacherSection) -> TeacherSection:
+        """Convert a teacher given as a string to a section."""
         return TeacherSection.model_validate({"T": given}) if isinstance(given, str) else given
 
     def _problems(self) -> Iterator[Problem]:
@@ -244,7 +244,7 @@ class Network(AbstractScenario):
         yield from self._control_problems(matrix_problems)
 
     def _control_problems(self, found: list[Problem]) -> Iterator[Problem]:
-        """Functions of time that networks cannot follow here."""
+        """Find functions of time that networks do not support here."""
         yield from control_problems(self.axis_values(), self.t[-1])
         yield from self._objective_problems()
         names = [name for name, value in self.axis_values().items() if any(map(is_over_time, points(value)))]
@@ -264,15 +264,16 @@ class Network(AbstractScenario):
                 )
 
     def _objective_problems(self) -> Iterator[Problem]:
-        """Objectives that optima here cannot have."""
+        """Find objectives that an optimum does not support here."""
         return objective_problems(self.wishes)
 
     @property
     def wishes(self) -> dict[str, list[Optimal]]:
-        """The controls that are wanted at their optimum."""
+        """Options of the keys to be optimised, by key."""
         return wishes_of(self)
 
     def _size_problems(self) -> Iterator[Problem]:
+        """Find the first combination of N, K, M and rates that is not possible."""
         for values in self.combinations("K", "M", "N", "decay"):
             K, M, N = (values[name] for name in ("K", "M", "N"))
             if N < K + M:
@@ -285,7 +286,7 @@ class Network(AbstractScenario):
         yield from steps_problems(self.t[-1], max(points(self.N)))
 
     def _input_problems(self) -> Iterator[Problem]:
-        """The first distribution whose fields are not normal, or that online learning does not have."""
+        """Find the first distribution without normal fields, or without meaning for online learning."""
         not_normal = (
             (("inputs",), _not_normal(inputs)) for inputs in points(self.inputs) if not isinstance(inputs, NORMAL)
         )
@@ -295,6 +296,7 @@ class Network(AbstractScenario):
             yield problem
 
     def _matrix_problems(self) -> Iterator[Problem]:
+        """Find the first problem of the teacher's or the students' matrices."""
         for K, M in self.pairs("K", "M"):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
@@ -310,7 +312,7 @@ class Network(AbstractScenario):
                 return
 
     def _label_problems(self) -> Iterator[Problem]:
-        """Units of one sign with weights of one sign have a sum that never changes its own."""
+        """Find sign outputs that never change: units and weights that all have the same sign."""
         for cell in self.cells():
             g = cell.teacher_activation.both(FIELDS)[0]
             terms = np.outer(cell.w, [g.min(), g.max()])
@@ -322,7 +324,7 @@ class Network(AbstractScenario):
                 return
 
     def start_of(self, K: int, M: int) -> NetworkStart:
-        """The students at t = 0, also where the config has a word."""
+        """Return the students at t = 0, also if the config has a keyword."""
         if isinstance(self.start, NetworkStart):
             return self.start
         return DRAWN if self.start == "drawn" else learnt(K, *self.teacher.of(M))
@@ -337,7 +339,7 @@ class Network(AbstractScenario):
 
     @property
     def unsolved(self) -> str:
-        """The reason of the first parameter combination, if none has equations."""
+        """Reason why theory cannot solve the first parameter combination, if it can solve none."""
         reason = ""
         for cell in self.cells():
             if not (cell_reason := cell.unsolved):
@@ -351,12 +353,12 @@ class Network(AbstractScenario):
 
     @property
     def exchangeable(self) -> bool:
-        """False: units that start alike turn to different teacher units."""
+        """False: student units with equal starts specialise to different teacher units."""
         return False
 
     @property
     def quickly_solved(self) -> bool:
-        """False where averages over four fields are computed by quadrature."""
+        """False if theory averages over four or more fields by quadrature."""
         return all(cell.averages != "quadrature" or cell.K + cell.M < MOST_BY_QUADRATURE for cell in self.cells())
 
     @property
@@ -374,7 +376,7 @@ class Network(AbstractScenario):
         return SYMMETRIC if self.symmetric else self._of_few_directions()
 
     def _of_few_directions(self) -> str:
-        """Why theory is not right for inputs that vary in few directions most, whose overlaps fluctuate at any N."""
+        """Explain why theory is inexact for inputs dominated by one direction: overlaps fluctuate at any N."""
         for inputs, N in pairs(self):
             modes = inputs.modes(N)
             if modes is not None and (fraction := float(modes.variances.max()) / N) > LARGEST_SHARE:
@@ -385,14 +387,14 @@ class Network(AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions that are not axes of the sweep."""
         students, teachers = (np.arange(1, max(points(number)) + 1) for number in (self.K, self.M))
         units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
         return {"t": np.asarray(self.t), **units, **recorded_of_optimum(self.wishes)}
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """The teacher's T and w, along the sweep's dimension of M if there is one."""
+        """Coordinates T and w of the teacher, along the sweep dimension of M if it exists."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "M" in group)
         numbers, largest = points(self.M), max(points(self.M))
         T, w = np.full((len(numbers), largest, largest), np.nan), np.full((len(numbers), largest), np.nan)
@@ -403,19 +405,22 @@ class Network(AbstractScenario):
         return {"teacher_T": ((*dims, "teacher_unit", "other_teacher_unit"), T), "w": ((*dims, "teacher_unit"), w)}
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         steps = [self.t[-1] * cell.N * self._estimate_step_seconds(cell) for cell in self.cells()]
         return sum(steps) + CALL * len(steps) / min(self.seeds, self.together)
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
-        """Seconds of one step of one seed."""
+        """Estimate the seconds of one step of one seed."""
         if self.direct(cell):
             return STEP + VECTORS_STEP_PER_WEIGHT * cell.N
         units = cell.K + cell.M
         return (STEP + (STEP_PER_UNIT + STEP_PER_PAIR * units) * units) * max(cell.groups, 1)
 
     def programs(self) -> set[Any]:
-        """The engine's, for each activation and number of units (and N, if it has weight vectors)."""
+        """Return a key for each program of the engine.
+
+        Programs differ by activation and numbers of units, and by N if the engine uses weight vectors.
+        """
         sign = self.teacher.output == "sign"
         return {
             (family_of(cell.activation), cell.K, cell.M, sign, *cell.terms, *dict(cell.controls))
@@ -424,7 +429,7 @@ class Network(AbstractScenario):
         }
 
     def direct(self, cell: NetworkCell) -> bool:
-        """True if a cell is simulated by weight vectors: those asked for, and inputs of many unequal variances."""
+        """Return True if weight vectors simulate a cell: on request, or for inputs of many unequal variances."""
         return self.engine == "vectors" or not (cell.inputs.isotropic or cell.groups)
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
@@ -446,7 +451,7 @@ class Network(AbstractScenario):
 
 @dataclass(frozen=True)
 class NetworkCell(ControlledCell):
-    """One point of the grid: one activation, numbers of units, rates and noise, one teacher, one start."""
+    """One grid point: an activation, numbers of units, rates and noise, a teacher, and a start."""
 
     name: str
     activation: Activation
@@ -469,14 +474,14 @@ class NetworkCell(ControlledCell):
 
     @property
     def changing(self) -> Changes:
-        """All that may change with time."""
+        """All quantities that can change with time."""
         time_functions = self.polynomials
         rate, noise, dropout = (time_functions.get(name) for name in ("eta", "noise", "dropout"))
         return Changes(0.0, self.decay, rate or CONSTANT, noise=noise, dropout=dropout)
 
     @property
     def terms(self) -> tuple[bool, bool, bool]:
-        """Whether there are noise, decay and dropout, for which programs differ."""
+        """Flags of noise, decay and dropout: programs differ by these terms."""
         return self.noise > 0, self.decay > 0, self.drops
 
     @property
@@ -491,7 +496,7 @@ class NetworkCell(ControlledCell):
 
     @property
     def w(self) -> np.ndarray:
-        """The teacher's second layer, shape (M,)."""
+        """Weights of the teacher's second layer, shape (M,)."""
         return self.teacher.of(self.M)[1]
 
     @property
@@ -506,12 +511,12 @@ class NetworkCell(ControlledCell):
 
     @property
     def units(self) -> Units:
-        """The students at t = 0, in the limit of large N if they are drawn."""
+        """Students at t = 0, in the limit of large N if they are drawn."""
         return self.start.of(self.K, self.M)
 
     @property
     def averages(self) -> str:
-        """How theory computes the activation's averages; empty if it cannot."""
+        """Method by which theory averages the activation, empty if there is no method."""
         if self.activation.has_closed_forms:
             return "line integral" if self.activation.kinks else "closed form"
         smooth = not self.activation.kinks and self.K + self.M <= MOST_BY_QUADRATURE
@@ -519,7 +524,7 @@ class NetworkCell(ControlledCell):
 
     @property
     def unsolved(self) -> str:
-        """Why theory has no equations for this point; empty if it has."""
+        """Reason why theory has no equations for this point, empty if it has."""
         if self.sign and self.M > 1:
             return f"theory has no equations for labels of a teacher of several units, here M = {self.M}"
         if self.sign and not self.keeps_signs:
@@ -537,20 +542,27 @@ class NetworkCell(ControlledCell):
 
     @property
     def keeps_signs(self) -> bool:
-        """True if the teacher's g(x) has the sign of x: the label of one unit is then that of its field."""
+        """True if the teacher's g(x) has the sign of x.
+
+        The label of a single unit is then the sign of its field.
+        """
         return bool(np.array_equal(np.sign(self.teacher_activation.both(FIELDS)[0]), np.sign(FIELDS)))
 
     @property
     def identical(self) -> bool:
-        """True if the student units start identical, with equal weights: they get the same changes, and remain so,
-        unless some are silent."""
+        """True if the student units start identical, with equal weights.
+
+        Identical units get the same changes and remain identical, unless some are silent.
+        """
         equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in self.units)
         return equal_starts and not self.drops
 
     @property
     def symmetric(self) -> bool:
-        """True if exchanging units leaves a start as it is whose units are not identical, so that no equation can
-        distinguish them. Linear units have no plateau: only their sum matters."""
+        """True if exchanging units does not change a start with units that are not identical.
+
+        No equation can then distinguish these units. Linear units have no plateau: only their sum matters.
+        """
         if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
             return False
         R, Q, v = self.units
@@ -558,29 +570,32 @@ class NetworkCell(ControlledCell):
 
     @property
     def groups(self) -> int:
-        """The groups of equal variance whose order parameters the Gram engine simulates; 0: it has weight vectors."""
+        """Number of groups of equal variance that the Gram engine simulates, 0 if it uses weight vectors."""
         return groups_of(self.inputs, self.K + self.M, self.N)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The activation's parameters by name."""
+        """Parameters of the activation by name."""
         return {name: getattr(self.activation, name) for name in parameters_of(self.activation)}
 
     @property
     def described(self) -> str:
-        """Its activation and numbers, for messages."""
+        """Activation and numbers of the cell, for messages."""
         numbers = {name: getattr(self, name) for name in NUMBERS} | self._dropout
         values = {**numbers, **self.parameters, **dict(self.controls)}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in values.items())})"
 
     @property
     def _dropout(self) -> dict[str, float]:
-        """The dropout if there is one: cells without it keep the names, and so the random numbers, from before it."""
+        """Dropout if it is used.
+
+        Cells without dropout keep their earlier identity, and so their random numbers.
+        """
         return {"dropout": self.dropout} if self.drops else {}
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The values that name this cell, in the names that its random numbers were first given by."""
+        """Values that identify this cell, under the names that seed its random numbers."""
         matrices = {
             "T": self.T.tolist(),
             "w": self.w.tolist(),
@@ -602,12 +617,12 @@ class NetworkCell(ControlledCell):
         return identity
 
     def words(self) -> tuple[int, ...]:
-        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.words_of`)."""
         return words_of(self.identity)
 
 
 def _not_normal(law: Inputs) -> str:
-    """Why a network does not learn from these inputs."""
+    """Explain why a network cannot learn from these inputs."""
     reason = "errors of networks are averages over normal fields"
     if isinstance(law, Anisotropic):
         return f"{reason}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {list(law.spectrum)}}}"
@@ -615,7 +630,7 @@ def _not_normal(law: Inputs) -> str:
 
 
 def _of_few_powers(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:
-    """Why teacher units cannot have the stated powers: so many of them have no perpendicular parts there."""
+    """Explain why the powers of a spectrum do not allow M perpendicular teacher units, or return None."""
     if not isinstance(inputs, Spectrum) or inputs.teacher == "random":
         return None
     modes = inputs.modes(N)

@@ -28,7 +28,7 @@ from statmech.scenarios.axes import ReadAs, one_or_many
 from statmech.scenarios.initial_conditions import LONGEST
 from statmech.scenarios.keys import Number, name_among
 
-ROUNDING = 1e-12  # of the lowest eigenvalue, relative to the largest
+ROUNDING = 1e-12  # lowest eigenvalue relative to the largest
 
 NUMBER = {"type": "number"}
 NUMBERS = {"type": "array", "items": NUMBER, "minItems": 1}
@@ -36,9 +36,10 @@ ROWS = {"type": "array", "items": NUMBERS, "minItems": 1}
 
 
 def _read(word: str) -> Any:
-    """A validator that turns arrays into lists, and the word into 1."""
+    """Return a validator that turns arrays into lists, and the keyword into 1."""
 
     def read(given: Any) -> Any:
+        """Convert an array or the keyword, or raise `ValueError` for another string."""
         if isinstance(given, np.ndarray):
             return given.tolist()
         if not isinstance(given, str):
@@ -52,7 +53,7 @@ def _read(word: str) -> Any:
 
 
 def _form(number: Any, many: Any, list_schema: dict[str, Any], word: str = "") -> ReadAs:
-    """A reader of a number, a list of numbers or rows, or a word for the number 1."""
+    """Return the type of a number, a list of numbers or rows, or a keyword for the number 1."""
     schema = {"anyOf": [*([{"const": word}] if word else []), NUMBER, list_schema]}
     return ReadAs(Annotated[one_or_many(number, many), _read(word), WithJsonSchema(schema)])
 
@@ -74,19 +75,22 @@ class Units(NamedTuple):
 
 
 class Section(BaseModel):
-    """A section of a config, which is written without the keys that are not given."""
+    """A section of a config, written without the keys that are not set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_serializer(mode="wrap")
     def _dump_given_keys(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the keys that are set."""
         return {name: value for name, value in write(self).items() if value is not None}
 
 
 class TeacherSection(Section):
-    r"""The teacher: T (M, M) and the weights w (M,) of its output; numbers stand for T times the identity, and w each.
+    r"""The teacher: T (M, M) and its output weights w (M,).
 
-    Its output is :math:`\sum_m w_m g(y_m)`, or the sign of this sum with `output: sign`.
+    A number for T stands for this multiple of the identity, a number for w for equal weights.
+
+    The teacher's output is :math:`\sum_m w_m g(y_m)`, or the sign of this sum with `output: sign`.
 
     >>> TeacherSection(T=[[1, 0.5], [0.5, 1]]).of(2)[1]
     array([1., 1.])
@@ -104,7 +108,7 @@ class TeacherSection(Section):
     )
 
     def of(self, M: int) -> tuple[np.ndarray, np.ndarray]:
-        """T (M, M) and w (M,) of M units.
+        """Return T (M, M) and w (M,) of M units.
 
         Parameters
         ----------
@@ -118,7 +122,7 @@ class TeacherSection(Section):
         return _square(self.T, M), np.broadcast_to(np.asarray(self.w, float), M).copy()
 
     def problems(self, M: int, dtype: str = "float64") -> list[str]:
-        """Why M units cannot be like this, a sentence each.
+        """Explain why M units cannot have these matrices, in one sentence per reason.
 
         Parameters
         ----------
@@ -140,12 +144,13 @@ class TeacherSection(Section):
 
 
 class Diagonal(Section):
-    """Overlaps of student and teacher units of the same number; those of others vanish."""
+    """Overlaps of student and teacher units of the same number. All other overlaps are 0."""
 
     diagonal: Number = Field(description="J_k.B_k/N")
 
 
 def _form_of_overlaps(given: Any) -> str:
+    """Return the tag of the form of overlaps: a section, a matrix or a number."""
     return "given" if isinstance(given, dict | Diagonal) else "axis" if isinstance(given, list | tuple) else "value"
 
 
@@ -157,12 +162,12 @@ Overlaps = Annotated[
 
 
 class NetworkStart(Section):
-    r"""Students' units at t = 0: R, one value or (K, M); Q, a multiple of the identity or (K, K); v, one value or (K,).
+    r"""Students' units at t = 0: R (a value or K x M), Q (a multiple of the identity or K x K), v (a value or K).
 
-    `R: {diagonal: 0.05}` gives units of the same number this overlap, and others none, whatever K and M are.
+    `R: {diagonal: 0.05}` gives units of the same number this overlap, and all other units 0, for any K and M.
 
-    With `drawn` the weights of the first layer are drawn, each entry from a normal distribution of this variance, and R
-    and Q are not given.
+    With `drawn` the weights of the first layer are drawn from a normal distribution of this variance, and R and Q
+    cannot be given.
 
     >>> NetworkStart(Q=0.25).of(2, 2).Q
     array([[0.25, 0.  ],
@@ -179,7 +184,7 @@ class NetworkStart(Section):
     )
 
     def of(self, K: int, M: int) -> Units:
-        """The start of K units, written out; drawn ones as in the limit of large N.
+        """Return the start of K units as matrices: drawn units in the limit of large N.
 
         Parameters
         ----------
@@ -196,12 +201,13 @@ class NetworkStart(Section):
         return Units(self._overlaps(K, M), _square(Q, K), v)
 
     def _overlaps(self, K: int, M: int) -> np.ndarray:
+        """Return R as a matrix (K, M)."""
         if isinstance(self.R, Diagonal):
             return self.R.diagonal * np.eye(K, M)
         return np.broadcast_to(np.asarray(self.R or 0.0, float), (K, M)).copy()
 
     def problems(self, K: int, T: np.ndarray, dtype: str = "float64") -> list[str]:
-        """Why K units cannot start like this beside teacher units T (M, M), a sentence each.
+        """Explain why K units cannot start like this with teacher units T (M, M), in one sentence per reason.
 
         Parameters
         ----------
@@ -242,7 +248,7 @@ class NetworkStart(Section):
 
 
 def learnt(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
-    """K student units: the first M are those of the teacher, T (M, M) and w (M,), the weights of the others are 0."""
+    """Return a start of K student units: M units equal the teacher's, T (M, M) and w (M,), the others are 0."""
     M = len(w)
     R, Q, v = np.zeros((K, M)), np.zeros((K, K)), np.ones(K)
     R[:M], Q[:M, :M], v[:M] = T, T, w
@@ -250,7 +256,7 @@ def learnt(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
 
 
 def rows_of(gram: np.ndarray) -> np.ndarray:
-    """Rows C (n, n), lower triangular, with C C^T = gram (n, n); also of a singular matrix.
+    """Return rows C (n, n), lower triangular, with C C^T = gram (n, n). The matrix can be singular.
 
     >>> rows_of(np.array([[1.0, 1.0], [1.0, 1.0]]))
     array([[1., 0.],
@@ -267,7 +273,7 @@ def rows_of(gram: np.ndarray) -> np.ndarray:
 
 
 def one_value(matrix: np.ndarray) -> bool:
-    """True if a matrix has one value on its diagonal and one beside it.
+    """Return True if all diagonal entries are equal and all off-diagonal entries are equal.
 
     >>> one_value(np.eye(2)), one_value(np.diag([1.0, 2.0]))
     (True, False)
@@ -277,22 +283,24 @@ def one_value(matrix: np.ndarray) -> bool:
 
 
 def _square(given: Any, n: int) -> np.ndarray:
+    """Return a matrix, or a number times the identity (n, n)."""
     return np.asarray(given, float) if isinstance(given, tuple) else float(given) * np.eye(n)
 
 
 def _positive(gram: np.ndarray) -> bool:
+    """Return True if a Gram matrix is positive semidefinite, up to rounding."""
     return bool(np.linalg.eigvalsh(_cosines(gram)[0])[0] >= -ROUNDING * len(gram))
 
 
 def _cosines(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines (n, n) and lengths (n,) of vectors; those of length 0 keep their products."""
+    """Return the cosines (n, n) and lengths (n,) of vectors. Products with a vector of length 0 stay as they are."""
     scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
     unit = np.where(scale > 0, scale, 1.0)
     return gram / np.outer(unit, unit), scale
 
 
 def shape_problems(name: str, given: Any, shape: tuple[int, ...], keys: str) -> list[str]:
-    """Whether a list has the shape that K and M ask for; a number fits any."""
+    """Explain why a list does not have the shape that K and M require. A number fits any shape."""
     if not isinstance(given, tuple):
         return []
     rows = [len(row) for row in given] if len(shape) > 1 else []
@@ -310,6 +318,7 @@ def shape_problems(name: str, given: Any, shape: tuple[int, ...], keys: str) -> 
 
 
 def _matrix_problems(name: str, given: Any) -> list[str]:
+    """Explain why a matrix is not symmetric with a nonnegative diagonal."""
     if not isinstance(given, tuple):
         return []
     matrix = np.asarray(given, float)
@@ -319,7 +328,8 @@ def _matrix_problems(name: str, given: Any) -> list[str]:
 
 
 def _size_problems(dtype: str, **given: Any) -> list[str]:
-    bound = LONGEST[dtype]  # errors square a product of weight vectors, and take N of them
+    """Explain why a value is too large for a precision."""
+    bound = LONGEST[dtype]  # errors sum N squared products of weight vectors
     for name, value in given.items():
         if np.max(np.abs(np.asarray(value, float))) > bound:
             return [f"{name} must lie between {-bound:g} and {bound:g}, where {dtype} holds its square"]

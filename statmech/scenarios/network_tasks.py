@@ -1,10 +1,11 @@
-r"""Networks that learn several tasks online: the teachers of all tasks, the student's heads, and the protocol.
+r"""Networks that learn several tasks online: the tasks' teachers, the student's heads, and the protocol.
 
-A `NetworkTasks` is what a config file with the keys `network` and `tasks` holds. Each task has M teacher units, of the
-products T that the key `teacher` states; unit m of one task and unit n of another have the product :math:`rT_{mn}`,
-with the overlap r of the tasks. A step is that of a `Network`, on a new example of one task, with the probability that
-the protocol gives this task at t = steps/N (`statmech.protocols`), or the mean over a `batch` of b such examples. With
-`heads: own` the student has a second layer for each task, and an example changes that of its own task only.
+A config file with the keys `network` and `tasks` becomes a `NetworkTasks`. Each task has M teacher units, with the
+products T of the key `teacher`. Unit m of one task and unit n of another have the product :math:`rT_{mn}`, with the
+overlap r of the tasks. As in a `Network`, each step learns a new example. It belongs to one task: the protocol gives
+the probability of each task at t = steps/N (`statmech.protocols`). With a `batch` of b, a step takes the mean over b such
+examples. With `heads: own` the student has a second layer for each task, and an example changes the layer of its own
+task only.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from statmech.scenarios.task_keys import ERRORS, OF_TASKS, OverlapAxis, TaskCell
 from statmech.scenarios.tasks_start import TasksStart
 from statmech.scenarios.variables import Variable
 
-UNEQUAL = {  # two students, on axes that begin with the first task's unit
+UNEQUAL = {  # two students; the first axis is the first task's unit
     "along": [[0.02, 0.01], [-0.01, 0.02]],
     "Q": [[0.01, 0.001], [0.001, 0.01]],
     "v": [[0.05, 0.02], [0.03, 0.04]],
@@ -46,9 +47,9 @@ StartAxis = Annotated[
 
 
 class NetworkTasks(TaskKeys, Network):
-    """Networks of two layers that learn several tasks online; any list is an axis of a sweep.
+    """Networks of two layers that learn several tasks online.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = NetworkTasks(network="erf", tasks=2, overlap=[0, 0.5], M=1, K=2, N=100, switch=5, t=[0, 5, 10])
     >>> scenario.shape, next(iter(scenario.cells())).protocol
@@ -72,7 +73,7 @@ class NetworkTasks(TaskKeys, Network):
             **{"protocol": "blocked", "switch": 50, "t": 100, "start": UNEQUAL, "seeds": 16},
         },
         **OF_TASKS,
-        without=("M", "K"),  # need another start
+        without=("M", "K"),  # other numbers of units would need another start
         presets={
             "Networks forget a first task": replace(ERRORS, figures=("forgetting",)),
             "Networks rehearse it": replace(ERRORS, config={"protocol": {"replay": 0.1}}, figures=("replay",)),
@@ -102,6 +103,7 @@ class NetworkTasks(TaskKeys, Network):
         yield from self._control_problems(matrix_problems)
 
     def _size_problems(self) -> Iterator[Problem]:
+        """Find the first combination of N, K, M and tasks that is not possible."""
         yield from (size_problems := list(super()._size_problems()))
         for values in self.combinations("K", "M", "N") if not size_problems else ():
             K, N, min_dimension = values["K"], values["N"], values["K"] + self.tasks * values["M"]
@@ -111,6 +113,7 @@ class NetworkTasks(TaskKeys, Network):
                 return
 
     def _input_problems(self) -> Iterator[Problem]:
+        """Find inputs, outputs and activations that several tasks do not support."""
         if any(inputs != Gaussian() for inputs in points(self.inputs)):
             yield ("inputs",), "networks of several tasks learn from gaussian inputs of equal variance only"
         if self.teacher.output == "sign":
@@ -123,6 +126,7 @@ class NetworkTasks(TaskKeys, Network):
                 yield ("teacher",), "the teachers of several tasks have the activation of the students"
 
     def _matrix_problems(self) -> Iterator[Problem]:
+        """Find the first problem of the teachers' or the students' matrices."""
         for M in points(self.M):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
@@ -151,12 +155,12 @@ class NetworkTasks(TaskKeys, Network):
         }
 
     def without_shared_axis(self, v: np.ndarray) -> np.ndarray:
-        """Return heads v (..., heads, K) with the dimensions of the variable `v`: a shared head has no task."""
+        """Return heads v (..., heads, K) in the dimensions of the variable `v`: shared heads have no task axis."""
         return v if self.heads == "own" else v[..., 0, :]
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions that are not axes of the sweep."""
         students, units = np.arange(1, max(points(self.K)) + 1), np.arange(1, self.tasks * max(points(self.M)) + 1)
         tasks = np.arange(1, self.tasks + 1)
         coordinates = {
@@ -169,12 +173,15 @@ class NetworkTasks(TaskKeys, Network):
         return coordinates | recorded_of_optimum(self.wishes)
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
-        """Seconds of one step of one seed."""
+        """Estimate the seconds of one step of one seed."""
         assert isinstance(cell, NetworkTaskCell)
         return super()._estimate_step_seconds(cell) * cell.batch
 
     def programs(self) -> set[Any]:
-        """The engine's, for each activation and number of units, heads and examples of a step."""
+        """Return a key for each program of the engine.
+
+        Programs differ by activation, numbers of units and heads, and examples per step.
+        """
         return {
             (*program, self.tasks, self.heads, batch) for program in super().programs() for batch in points(self.batch)
         }
@@ -203,14 +210,14 @@ class NetworkTasks(TaskKeys, Network):
 
 @dataclass(frozen=True)
 class NetworkTaskCell(TaskCell, NetworkCell):
-    """One point of the grid: a network with the teacher units of all tasks, M in number, heads and a protocol."""
+    """One grid point: a network, the M teacher units of all tasks, heads, and a protocol."""
 
     start: TasksStart  # type: ignore[assignment]
     heads: int
 
     @property
     def own(self) -> int:
-        """The number of teacher units of each task."""
+        """Number of teacher units of each task."""
         return self.M // self.tasks
 
     @property
@@ -220,7 +227,7 @@ class NetworkTaskCell(TaskCell, NetworkCell):
 
     @property
     def w(self) -> np.ndarray:
-        """The teachers' second layers, shape (tasks, M), zero but on a task's own units."""
+        """Second layers of the teachers, shape (tasks, M). Weights of other tasks' units are 0."""
         return np.kron(np.eye(self.tasks), self.teacher.of(self.own)[1])
 
     @property
@@ -230,19 +237,19 @@ class NetworkTaskCell(TaskCell, NetworkCell):
 
     @property
     def units(self) -> Units:
-        """The students at t = 0, with v (heads, K); in the limit of large N if they are drawn."""
+        """Students at t = 0, with v (heads, K), in the limit of large N if they are drawn."""
         return self.start.of(self.K, self.T, self.heads)
 
     @property
     def identical(self) -> bool:
-        """True if the student units start identical, with equal weights in every head, and none are silent."""
+        """True if the student units start identical, with equal weights in every head, and none is silent."""
         R, Q, v = self.units
         equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
         return equal_starts and not self.drops
 
     @property
     def symmetric(self) -> bool:
-        """True if exchanging students leaves a start as it is, although they are not identical."""
+        """True if exchanging student units does not change a start with units that are not identical."""
         if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
             return False
         R, Q, v = self.units
@@ -250,10 +257,10 @@ class NetworkTaskCell(TaskCell, NetworkCell):
 
     @property
     def described(self) -> str:
-        """Its activation, tasks and numbers, for messages."""
+        """Activation, tasks and numbers of the cell, for messages."""
         return f"{self.tasks} tasks of overlap {shown(self.overlap)}, {self.protocol}: {super().described}"
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The values that name this cell."""
+        """Values that identify this cell."""
         return super().identity | {"tasks": self.tasks, "batch": self.batch, **self.order}

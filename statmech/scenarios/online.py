@@ -1,7 +1,7 @@
 """Online learning: the rule, the students, the inputs and the initial conditions of a sweep.
 
-A `Scenario` is what a config file with the key `rule` holds and what `simulate.run` and `theory.solve` take. The
-parameters of the rules (`eta`, `margin`, and those of rules that a user adds) are keys, known from `statmech.rules`.
+A config file with the key `rule` becomes a `Scenario`, the input of `simulate.run` and `theory.solve`. The
+parameters of all rules in `statmech.rules` are keys (`eta`, `margin`, ...), also those of a user's rules.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ from statmech.scenarios.variables import FIELD, Variable, bias_of, field_variabl
 from statmech.schedules import SCHEDULES, Changes
 from statmech.votes.few_students import FEW
 
-MAX_K = 100_000  # beyond lie typing errors, not ensembles
-SHORTEST = 1e-300  # t0: a shorter one is 0 where numbers below the smallest normal one are
+MAX_K = 100_000  # larger values are typing errors
+SHORTEST = 1e-300  # shorter times can be rounded to 0 as subnormal numbers
 
 StudentsAxis = Annotated[
     Wholes, axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
@@ -109,8 +109,8 @@ VARIABLES = {
 OF_FIELDS = field_variables(("t", "student"), *FIELD)
 VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
 GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
-OF_ONE_STUDENT = ("R", "length", "eps_g")  # their standard deviation and bias at finite N follow from one student
-OF_PAIRS: dict[str, Variable] = {  # those that need pairs of equal students; the vote's bias has no equation
+OF_ONE_STUDENT = ("R", "length", "eps_g")  # one student determines std and bias at finite N
+OF_PAIRS: dict[str, Variable] = {  # computed for equal students; the vote's bias has no equation
     **std_of("q", VARIABLES["q"]),
     **bias_of("q", VARIABLES["q"]),
     **std_of("eps_g_weight_mean", VARIABLES["eps_g_weight_mean"]),
@@ -120,7 +120,7 @@ OF_PAIRS: dict[str, Variable] = {  # those that need pairs of equal students; th
 
 
 UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": CONSTANT}
-OF_MODES = (  # equations of inputs of unequal variance, in the place of the last two
+OF_MODES = (  # for inputs of unequal variance: replace the last two equations
     r"\dot G^a_{ij} = \langle f_ih^a_j\rangle + \langle f_jh^a_i\rangle + \omega_a\nu_a\langle f_if_j\rangle",
     r"\epsilon_g = \tfrac1\pi\arccos R_h",
 )
@@ -143,26 +143,26 @@ POWER_LAW = View(
 
 
 def _effect(rule: str) -> View:
-    """Errors of an ensemble of one rule against K, over that of one student, as in Figures 1 to 3 of the paper."""
+    """Return a view of an ensemble's error relative to one student, against K (Figures 1 to 3 of the paper)."""
     return replace(ENSEMBLE, config={"rule": [rule], "K": 101, "t": 50}, figures=(f"{rule}_ensemble",))
 
 
-# seconds that a step of all K students of one seed takes on one core, in float64, measured by benchmarks/engines.py
+# seconds per step of all K students of one seed on one core, in float64, measured by benchmarks/engines.py
 GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
-VECTORS_STEP = 1e-6  # and for each input dimension:
+VECTORS_STEP = 1e-6  # plus the next number for each input dimension
 VECTORS_STEP_PER_DIMENSION = 4.5e-9
-IN_GROUPS, LANES_IN_GROUPS = 1.25, 32  # times as long for each group of variances; seeds that take as long as one
-DRIFTING, FADING = 2.5, 1.3  # times as long with drift (1.9 to 3.1); with decay or a schedule alone (1.0 to 1.3)
-CALL = 3e-3  # seconds to begin and to read a batch of seeds, however few its steps
-# seconds of a parameter combination beside its steps if many share the lanes of a call, and of how many students
+IN_GROUPS, LANES_IN_GROUPS = 1.25, 32  # factor per group of variances; seeds of one batch
+DRIFTING, FADING = 2.5, 1.3  # measured: 1.9 to 3.1; with decay or a schedule alone 1.0 to 1.3
+CALL = 3e-3  # overhead of starting and reading a batch of seeds
+# overhead of a parameter combination if many are batched in one call, and the students up to which they are batched
 COMBINATION, SHARED = 4e-5, 3
-VOTE_OF_FEW, VOTE_PER_TURN = 1e-5, 1e-7  # for one seed's majority vote at one time: exact; per circle and student
+VOTE_OF_FEW, VOTE_PER_TURN = 1e-5, 1e-7  # one seed's majority vote at one time: exact, or per test circle and student
 
 
 class Scenario(AbstractScenario):
-    """Students that learn online from one teacher by one rule; any list is an axis of a sweep.
+    """Students that learn online from one teacher by one rule.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Scenario(rule=["hebb", "adatron"], K=3, N=100, t=[0.5, 1.0], eta=[0.5, 1.0], seeds=4)
     >>> scenario.shape
@@ -172,7 +172,7 @@ class Scenario(AbstractScenario):
     """
 
     CHOICE: ClassVar = "rule"
-    together: ClassVar = 64  # a multiple of every engine's batch
+    together: ClassVar = 64  # multiple of every engine's batch size
     KINDS: ClassVar = RULES
     OPTIMAL: ClassVar = ("eta",)
     STEPPED: ClassVar = ("flip",)
@@ -251,7 +251,7 @@ class Scenario(AbstractScenario):
             yield from self._correction_problems()
 
     def _control_problems(self) -> Iterator[Problem]:
-        """Functions of time that the students cannot follow here."""
+        """Find functions of time that the students do not support here."""
         controlled = [name for name, value in self.axis_values().items() if any(map(is_over_time, points(value)))]
         if not controlled:
             return
@@ -267,6 +267,7 @@ class Scenario(AbstractScenario):
             yield ("start",), "an optimal learning rate is that of students who start alike"
 
     def _size_problems(self) -> Iterator[Problem]:
+        """Find the first combination of N, K, inputs and rates that is not possible."""
         for K, N in self.pairs("K", "N"):
             if N < K + 1:
                 yield (
@@ -291,9 +292,11 @@ class Scenario(AbstractScenario):
         return table_digests(self)
 
     def _start_problems(self) -> Iterator[Problem]:
+        """Find the first reason why the students cannot start like this."""
         yield from start_problems(self.start, points(self.rule), points(self.K), self.dtype)
 
     def _correction_problems(self) -> Iterator[Problem]:
+        """Find scenarios without corrections of order 1/N."""
         for inputs in points(self.inputs):
             if not isinstance(inputs, Gaussian):
                 yield (
@@ -342,12 +345,12 @@ class Scenario(AbstractScenario):
 
     @property
     def wishes(self) -> dict[str, list[Optimal]]:
-        """The keys that are wanted at their optimum."""
+        """Options of the keys to be optimised, by key."""
         return wishes_of(self)
 
     @property
     def corrected(self) -> dict[str, Variable]:
-        """The standard deviations and biases to order 1/N: of each student and, if students are equal, of pairs."""
+        """Standard deviations and biases to order 1/N: of each student and, if students are equal, of pairs."""
         variables: dict[str, Variable] = {}
         for name in OF_ONE_STUDENT:
             variables |= std_of(name, VARIABLES[name]) | bias_of(name, VARIABLES[name])
@@ -373,7 +376,7 @@ class Scenario(AbstractScenario):
         )
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
-        """Seconds of a step of one seed."""
+        """Estimate the seconds of a step of one seed."""
         if isinstance(cell.inputs, Gaussian) or self.engine == "vectors":
             return _estimate_student_step_seconds(self.engine, cell.K, cell.N)
         if not cell.groups:
@@ -382,13 +385,13 @@ class Scenario(AbstractScenario):
         return padding * IN_GROUPS * cell.groups * _estimate_student_step_seconds("gram", cell.K, cell.N)
 
     def _shared(self) -> float:
-        """The fraction of combinations that are simulated side by side: those of few students and a constant rate."""
+        """Return the fraction of combinations that are batched: few students and a constant learning rate."""
         gram = [self.engine == "gram" and isinstance(inputs, Gaussian) for inputs in points(self.inputs)]
         few_students, constant = ([K <= SHARED for K in points(self.K)], [t0 is None for t0 in points(self.schedule)])
         return float(np.mean(gram) * np.mean(few_students) * np.mean(constant))
 
     def _slower(self) -> float:
-        """The mean factor by which drift, decay and schedules lengthen a step."""
+        """Return the mean factor by which drift, decay and schedules slow down a step."""
         drifting = float(np.mean([rate > 0 for rate in points(self.drift)]))
         changing = any(
             value != UNCHANGED[name] for name in ("decay", "schedule") for value in points(getattr(self, name))
@@ -396,9 +399,11 @@ class Scenario(AbstractScenario):
         return drifting * DRIFTING + (1 - drifting) * (FADING if changing else 1.0)
 
     def programs(self) -> set[Any]:
-        """The engine's, for each rule and K (and N, if it has weight vectors), and those of the equations.
+        """Return a key for each program of the engine and of the equations.
 
-        What drifts, and what else changes, has separate programs.
+        Programs differ by rule and K, and by N if the engine uses weight vectors.
+
+        A drifting teacher, and other changes with time, need separate programs.
         """
         program_keys: set[Any] = set()
         for cell in self.cells():
@@ -412,12 +417,12 @@ class Scenario(AbstractScenario):
 
     @property
     def exchangeable(self) -> bool:
-        """True if the students of every ensemble start in the same state."""
+        """True if the students of every ensemble start with the same order parameters."""
         return (self.start if isinstance(self.start, Start) else DRAWN).alike
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions that are not axes of the sweep."""
         students = max(points(self.K))
         recorded_values = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
         recorded_values |= recorded_of_optimum(self.wishes)
@@ -440,7 +445,7 @@ class Scenario(AbstractScenario):
 
 @dataclass(frozen=True)
 class OnlineCell(ControlledCell):
-    """One point of the grid: one rule with its parameters, one size, one start."""
+    """One grid point: a rule with its parameters, a size, and a start."""
 
     name: str
     rule: Rule
@@ -452,38 +457,38 @@ class OnlineCell(ControlledCell):
     index: tuple[int, ...]
     drift: float = 0.0
     decay: float = 0.0
-    schedule: float | None = None  # its t0; None: a constant learning rate
+    schedule: float | None = None  # t0 of the schedule; None: constant learning rate
     annealing: str = "hyperbolic"
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The rule's parameters by name."""
+        """Parameters of the rule by name."""
         return {name: getattr(self.rule, name) for name in parameters_of(self.rule)}
 
     @property
     def described(self) -> str:
-        """Its rule with all parameters, for messages."""
+        """Rule with all parameters, for messages."""
         parameters = {**self.parameters, "flip": self.flip, **self.changes, **dict(self.controls)}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
 
     @property
     def groups(self) -> int:
-        """The groups of equal variance whose order parameters the Gram engine simulates; 0: it has weight vectors."""
+        """Number of groups of equal variance that the Gram engine simulates, 0 if it uses weight vectors."""
         return groups_of(self.inputs, self.K + 1, self.N)
 
     @property
     def changes(self) -> dict[str, float]:
-        """The values of the keys of `UNCHANGED` that are not the default."""
+        """Values of the keys in `UNCHANGED` that differ from their default."""
         return {name: getattr(self, name) for name, default in UNCHANGED.items() if getattr(self, name) != default}
 
     @property
     def varies(self) -> bool:
-        """True if anything but the weights changes with time, or the weights decay."""
+        """True if more than the weights changes with time, or the weights decay."""
         return bool(self.changes or self.controls)
 
     @property
     def changing(self) -> Changes:
-        """The numbers of all that may change; a constant learning rate has an infinite t0."""
+        """All quantities that can change with time. A constant learning rate has an infinite t0."""
         t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, SHORTEST))
         time_functions = self.polynomials
         schedule = time_functions.get("eta", SCHEDULES[self.annealing](t0))
@@ -494,27 +499,27 @@ class OnlineCell(ControlledCell):
         return replace(self, rule=rule, **numbers)
 
     def rule_at(self, t: float) -> Rule:
-        """The rule with the learning rate of time t."""
+        """Return the rule with its learning rate at time t."""
         return replace(self.rule, eta=self.changing.schedule.rate(self.rule.eta, t))
 
     @property
     def order_parameters(self) -> OrderParameters:
-        """The start in the limit of large N."""
+        """Order parameters of the start in the limit of large N."""
         return (self.start or DRAWN).of(self.K)
 
     @property
     def coordinates(self) -> np.ndarray | None:
-        """Where the students start in a basis that begins with the teacher, shape (K, K+1); None if they are drawn."""
+        """Coordinates (K, K+1) of the students' start in a basis whose first vector is the teacher, None if drawn."""
         return coordinates(*self.order_parameters) if self.start else None
 
     @property
     def alike(self) -> bool:
-        """True if all students start alike, so that one of them represents all."""
+        """True if all students start with the same order parameters, so that one student represents all."""
         return (self.start or DRAWN).alike
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The values that name this cell, in the names that its random numbers were first given by."""
+        """Values that identify this cell, under the names that seed its random numbers."""
         identity = {
             "rule": self.name,
             **in_seed_names(self.parameters, {"assumed_flip": "noise"}),
@@ -522,7 +527,7 @@ class OnlineCell(ControlledCell):
             "N": self.N,
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
-            **self.changes,  # only those that are not the default: runs without them keep their random numbers
+            **self.changes,  # defaults are omitted: such runs keep their random numbers
             **{name: written_control(control) for name, control in self.controls},
         }
         if not isinstance(self.inputs, Gaussian):
@@ -530,12 +535,12 @@ class OnlineCell(ControlledCell):
         return identity
 
     def words(self) -> tuple[int, ...]:
-        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.words_of`)."""
         return words_of(self.identity)
 
 
 def start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dtype: str) -> Iterator[Problem]:
-    """The first reason why students of these rules, so many of them, cannot start like this."""
+    """Find the first reason why these numbers of students of these rules cannot start like this."""
     max_length = float(np.max((DRAWN if isinstance(start, str) else start).length))
     for name in rules:
         if max_length >= (bound := RULES[name].longest_start):
@@ -549,13 +554,14 @@ def start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dt
 
 
 def _too_long(rule: str, bound: float, length: float | None) -> str:
-    """Why a rule cannot start from students of this length; None: from drawn ones."""
+    """Explain why a rule cannot start from students of this length (None: drawn students)."""
     actual = "drawn students have length 1" if length is None else f"not {length:g}"
     start = ", ".join(f"{name}: {value:g}" for name, value in RULES[rule].own_start().items())
     return f'the rule "{rule}" starts from students shorter than {bound:g}, {actual}: write start: {{{start}}}'
 
 
 def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:
+    """Estimate the seconds of a step of K students."""
     if engine == "vectors":
         return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N
     largest = max(GRAM_STEP)
@@ -564,6 +570,7 @@ def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:
 
 
 def _vote(K: int, N: int, alike: bool) -> float:
+    """Estimate the seconds of the majority vote of one seed at one time."""
     if K <= FEW:
         return VOTE_OF_FEW if K > 2 else 0.0
     from statmech.votes.majority_vote import TEST_CIRCLES, circles_beside_equal_students  # here: it imports SciPy

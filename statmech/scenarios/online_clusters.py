@@ -1,7 +1,7 @@
-r"""A student that learns two clusters online: every example is new, and its label is the cluster that it belongs to.
+r"""Online learning of two clusters: every example is new, and its label is its cluster.
 
-An `OnlineClusters` is what a config file with the keys `clusters` and `rule` holds and what `simulate.run` and
-`theory.solve` take.
+A config file with the keys `clusters` and `rule` becomes an `OnlineClusters`, the input of `simulate.run` and
+`theory.solve`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from statmech.scenarios.step_sizes import annealing_problems, rate_problems, ste
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
-GROUPS_STEP = 1.3e-7  # seconds that a step of a run takes on one core, for each group of the spectrum
+GROUPS_STEP = 1.3e-7  # per step and group of the spectrum, on one core
 CHANGING = {name: default for name, default in UNCHANGED.items() if name != "drift"}
 MEASURED = {**OF_CLUSTERS, "length": VARIABLES["length"]}
 SIMULATED = {name: replace(MEASURED[name], dims=("t",)) for name in ("m_field", "length_field", "length", "eps_g")}
@@ -62,9 +62,9 @@ SOLVED = {"eps_bayes": replace(CLUSTERS_THEORY["eps_bayes"], dims=("t",)), "eps_
 
 
 class OnlineClusters(AbstractScenario):
-    """A student that learns two clusters online by one rule; any list is an axis of a sweep.
+    """A student that learns two clusters online by one rule.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = OnlineClusters(clusters="gaussian", rule=["hebb", "adatron"], N=100, t=[1, 5], positives=[0.5, 0.2])
     >>> scenario.shape
@@ -117,7 +117,7 @@ class OnlineClusters(AbstractScenario):
     @model_validator(mode="before")
     @classmethod
     def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Refuse keys of a teacher's labels, of ensembles, and of learners of stored examples."""
+        """Raise `ScenarioError` for keys of teachers, ensembles, and learners of stored examples."""
         if "loss" in given:
             raise ScenarioError([(("loss",), "clusters are learnt by a rule or by a loss: leave out one of them")])
         if "K" in given:
@@ -151,11 +151,11 @@ class OnlineClusters(AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The times."""
+        """Coordinates of the recorded times."""
         return {"t": np.asarray(self.t)}
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         cells = math.prod(self.shape.values())
         pairs = (
             self.pairs("inputs", "N") if "inputs" in self.axis_values() else [(self.inputs, N) for N in points(self.N)]
@@ -163,13 +163,17 @@ class OnlineClusters(AbstractScenario):
         return self.t[-1] * cells / len(pairs) * sum(N * self._estimate_step_seconds(inputs, N) for inputs, N in pairs)
 
     def _estimate_step_seconds(self, law: Inputs, N: int) -> float:
+        """Estimate the seconds of one step."""
         cell = OnlineCell("", RULES["hebb"](), 1, N, in_groups(law), 0.0, None, ())
         if self.engine == "gram" and cell.groups:
             return GROUPS_STEP * cell.groups
         return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N
 
     def programs(self) -> set[Any]:
-        """The engine's, for each rule, and the size of its weight vectors or the number of groups."""
+        """Return a key for each program of the engine.
+
+        Programs differ by rule, and by the size of the weight vectors or the number of groups.
+        """
         return {(family_of(cell.rule), bool(cell.changes), cell.groups or cell.N) for cell in self.cells()}
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineClusterCell:
@@ -188,7 +192,7 @@ class OnlineClusters(AbstractScenario):
 
 
 def in_groups(law: Inputs) -> Spectrum:
-    """The distribution of inputs around a centre as groups of directions of equal variance.
+    """Return the distribution of inputs around a centre as groups of directions of equal variance.
 
     >>> from statmech.inputs import Gaussian
     >>> in_groups(Gaussian()).eigenvalues, in_groups(Anisotropic((0.5, 1.5))).eigenvalues
@@ -201,7 +205,7 @@ def in_groups(law: Inputs) -> Spectrum:
 
 @dataclass(frozen=True)
 class OnlineClusterCell(OnlineCell):
-    """One point of the grid: one rule with its parameters, the clusters, one size, one start."""
+    """One grid point: a rule with its parameters, the clusters, a size, and a start."""
 
     clusters: GaussianClusters = field(default_factory=GaussianClusters)
 
@@ -209,17 +213,17 @@ class OnlineClusterCell(OnlineCell):
     def two(self) -> TwoClusters:
         """The clusters with the modes of the inputs around their centres."""
         modes = self.inputs.modes(self.N)
-        assert modes is not None  # groups have modes
+        assert modes is not None  # a spectrum always has modes
         return self.clusters.among(condensed(modes))
 
     @property
     def described(self) -> str:
-        """Its rule and clusters with all parameters, for messages."""
+        """Rule and clusters with all parameters, for messages."""
         parameters = {**self.parameters, **vars(self.clusters), **self.changes}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
 
     def words(self) -> tuple[int, ...]:
-        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.words_of`)."""
         identity = {
             "rule": self.name,
             **self.parameters,

@@ -1,7 +1,7 @@
-"""A student that learns the rows of a real table online, with their real labels.
+"""Online learning of the rows of a real table, with their real labels.
 
-An `OnlineRows` is what a config file with `inputs: {rows: ..., target: ...}` beside a `rule` holds and what
-`simulate.run` and `theory.solve` take. The number of inputs N is that of the table's columns that vary.
+A config file with `inputs: {rows: ..., target: ...}` and a `rule` becomes an `OnlineRows`, the input of
+`simulate.run` and `theory.solve`. The input dimension N is the number of columns of the table that vary.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ VARIABLES = STUDENT | {"eps_y": replace(OF_ROWS["eps_y"], dims=("t",))}
 
 
 class OnlineRows(AbstractScenario):
-    """A student that learns rows of a real table online by one rule; any list is an axis of a sweep.
+    """A student that learns rows of a real table online by one rule.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = OnlineRows(rule=["hebb", "perceptron"], inputs={"rows": "clouds-60"}, t=[1, 5])
     >>> [(cell.name, cell.N) for cell in scenario.cells()]
@@ -112,7 +112,7 @@ class OnlineRows(AbstractScenario):
     @model_validator(mode="before")
     @classmethod
     def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Refuse keys of labels that are not the table's, of ensembles, and of learners of stored examples."""
+        """Raise `ScenarioError` for keys of teachers, ensembles, and learners of stored examples."""
         if given.get("population") == "held_out":
             reason = "a stream of rows is drawn with replacement: population must be table, not held_out"
             raise ScenarioError([(("population",), reason)])
@@ -130,7 +130,7 @@ class OnlineRows(AbstractScenario):
         yield from annealing_problems(self.schedule, self.annealing)
 
     def data_problems(self) -> Iterator[Problem]:
-        """The first reason why a table cannot be learnt from, and numbers that its columns do not allow."""
+        """Find the first table that cannot be learnt, or whose number of columns does not suit the other keys."""
         for values in self.combinations("inputs", "decay"):
             if problem := self._data_problem(values):
                 yield problem
@@ -150,7 +150,7 @@ class OnlineRows(AbstractScenario):
         return digests_of(self.inputs)
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
-        """The diagnosis of each table, by the name of its inputs."""
+        """Return the diagnosis of each table by the name of its inputs."""
         return diagnoses_of(self.inputs)
 
     @property
@@ -159,20 +159,20 @@ class OnlineRows(AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The times."""
+        """Coordinates of the recorded times."""
         return {"t": np.asarray(self.t)}
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         return sum(map(self._seconds, self.cells()))
 
     def _seconds(self, cell: OnlineRowsCell) -> float:
-        """Seconds of a run: of its steps, and of the fields of all rows at each time."""
+        """Estimate the seconds of a run: its steps, and the fields of all rows at each recorded time."""
         rows, N = shape_of(cell.inputs)
         return self.t[-1] * N * (VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N) + 1e-9 * rows * N * len(self.t)
 
     def programs(self) -> set[Any]:
-        """The engine's, for each rule and table."""
+        """Return a key for each program of the engine: programs differ by rule and table."""
         return {(family_of(cell.rule), bool(cell.changes), cell.inputs) for cell in self.cells()}
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineRowsCell:
@@ -191,7 +191,7 @@ class OnlineRows(AbstractScenario):
 
 @dataclass(frozen=True)
 class OnlineRowsCell(OnlineCell):
-    """One point of the grid: one rule with its parameters, a table, one start."""
+    """One grid point: a rule with its parameters, a table, and a start."""
 
     inputs: Rows
 
@@ -202,12 +202,12 @@ class OnlineRowsCell(OnlineCell):
 
     @property
     def described(self) -> str:
-        """Its rule with all parameters, for messages."""
+        """Rule with all parameters, for messages."""
         parameters = {**self.parameters, **self.changes}
         return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
 
     def words(self) -> tuple[int, ...]:
-        """The words that name this cell (`statmech.scenarios.grid.words_of`)."""
+        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.words_of`)."""
         identity = {
             "rule": self.name,
             **self.parameters,

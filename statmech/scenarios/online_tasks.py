@@ -1,9 +1,9 @@
-r"""A perceptron that learns several tasks online: the teachers of all tasks, the student, and the protocol.
+r"""A perceptron that learns several tasks online: the tasks' teachers, the student, and the protocol.
 
-An `OnlineTasks` is what a config file with the keys `rule` and `tasks` holds and what `simulate.run` and `theory.solve`
-take. Each task has one teacher, and any two teachers have the cosine r, the overlap of the tasks. A step is that of a
-`Scenario` of one student, on a new example whose label is that of the teacher of one task, with the probability that
-the protocol gives this task at t = steps/N (`statmech.protocols`), or the mean over a `batch` of b such examples.
+A config file with the keys `rule` and `tasks` becomes an `OnlineTasks`, the input of `simulate.run` and `theory.solve`.
+Each task has one teacher, and any two teachers have the cosine r, the overlap of the tasks. As in a `Scenario` with one
+student, each step learns a new example. The teacher of one task labels it: the protocol gives the probability of each
+task at t = steps/N (`statmech.protocols`). With a `batch` of b, a step takes the mean over b such examples.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ from statmech.scenarios.tasks_start import PerceptronStart
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
-GRAM_STEP, GRAM_STEP_PER_EXAMPLE = 1.5e-7, 2e-8  # seconds that a step takes on one core, and for each further example
-DRAWN = PerceptronStart()  # what entries drawn from N(0, 1) become in the limit
+GRAM_STEP, GRAM_STEP_PER_EXAMPLE = 1.5e-7, 2e-8  # on one core; the second is per further example of a batch
+DRAWN = PerceptronStart()  # limit of entries drawn from N(0, 1)
 CHANGING = {name: default for name, default in UNCHANGED.items() if name != "drift"}
 NOT_HERE = {
     "heads": "perceptrons have no second layer, and so no heads: leave them out",
@@ -77,9 +77,9 @@ NOT_HERE = {
 
 
 class OnlineTasks(TaskKeys):
-    """A perceptron that learns several tasks online by one rule; any list is an axis of a sweep.
+    """A perceptron that learns several tasks online by one rule.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = OnlineTasks(rule=["hebb", "adatron"], tasks=2, overlap=[0, 0.5], N=100, switch=5, t=[0, 5, 10])
     >>> scenario.shape
@@ -134,7 +134,7 @@ class OnlineTasks(TaskKeys):
     @model_validator(mode="before")
     @classmethod
     def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Refuse keys of networks, of ensembles, and of one teacher."""
+        """Raise `ScenarioError` for keys of networks, ensembles, and scenarios of one teacher."""
         if key_problems := [((name,), reason) for name, reason in NOT_HERE.items() if name in given]:
             raise ScenarioError(key_problems)
         return given
@@ -161,7 +161,7 @@ class OnlineTasks(TaskKeys):
                 return
 
     def _start_problems(self) -> Iterator[Problem]:
-        """Starts that a rule does not have, and students that there are not beside these teachers."""
+        """Find starts that a rule does not support, or that no student can have with these teachers."""
         rule_problems = list(start_problems(self.start, points(self.rule), [], self.dtype))
         yield from rule_problems
         if rule_problems or not isinstance(self.start, PerceptronStart):
@@ -186,23 +186,27 @@ class OnlineTasks(TaskKeys):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The times and the tasks, and what is known of an optimum."""
+        """Coordinates of the times, the tasks and, if keys are optimised, the controls and searches."""
         coordinates = {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
         return coordinates | recorded_of_optimum(self.wishes)
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         cells = math.prod(self.shape.values())
         pairs = self.pairs("batch", "N")
         return self.t[-1] * cells / len(pairs) * sum(N * self._estimate_step_seconds(batch, N) for batch, N in pairs)
 
     def _estimate_step_seconds(self, batch: int, N: int) -> float:
+        """Estimate the seconds of one step."""
         if self.engine == "gram":
             return GRAM_STEP + GRAM_STEP_PER_EXAMPLE * (batch - 1)
         return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N * batch
 
     def programs(self) -> set[Any]:
-        """The engine's, for each rule and number of examples of a step, and the size of its weight vectors."""
+        """Return a key for each program of the engine.
+
+        Programs differ by rule and examples per step, and by the size of the weight vectors.
+        """
         direct = self.engine == "vectors"
         return {
             (family_of(cell.rule), cell.batch, cell.annealing, cell.layout[1], direct and cell.N)
@@ -229,18 +233,18 @@ class OnlineTasks(TaskKeys):
 
 @dataclass(frozen=True)
 class OnlineTaskCell(TaskCell, OnlineCell):
-    """One point of the grid: one rule with its parameters, one size, one start, the tasks and their protocol."""
+    """One grid point: a rule with its parameters, a size, a start, the tasks and their protocol."""
 
     start: PerceptronStart | None  # type: ignore[assignment]  # None: drawn
 
     @property
     def length_and_R(self) -> tuple[float, np.ndarray]:
-        """The length, and R (tasks,) at t = 0, in the limit of large N."""
+        """Length, and R (tasks,) at t = 0, in the limit of large N."""
         return (self.start or DRAWN).of(self.tasks)
 
     @property
     def coordinates(self) -> np.ndarray | None:
-        """Where the student starts in a basis that begins with the teachers', shape (1, tasks + 1); None: drawn."""
+        """Coordinates (1, tasks + 1) of the student's start in a basis that begins with the teachers, None if drawn."""
         if self.start is None:
             return None
         length, R = self.length_and_R
@@ -250,13 +254,16 @@ class OnlineTaskCell(TaskCell, OnlineCell):
 
     @property
     def described(self) -> str:
-        """Its tasks, rule and parameters, for messages."""
+        """Tasks, rule and parameters, for messages."""
         prefix = f"{self.tasks} tasks of overlap {self.overlap:g}, {self.protocol}: " if self.tasks > 1 else ""
         return prefix + super().described
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The values that name this cell: one task, and one example a step, have the random numbers of a `Scenario`."""
+        """Values that identify this cell.
+
+        One task with one example per step has the random numbers of a `Scenario`.
+        """
         values = super().identity
         if self.start:
             values["start"] = Start.model_validate(self.start.model_dump()).model_dump()

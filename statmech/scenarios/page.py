@@ -1,4 +1,4 @@
-"""The initial page of the explorer for a kind of scenario, and the views that it offers."""
+"""The initial page of the explorer for a kind of scenario, and its predefined views."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class View:
-    """A page of the explorer: its config, and the layout of its curves.
+    """A view in the explorer: its config, and the layout of its curves.
 
     Parameters
     ----------
-    config : the keys of the config that differ from those that the page starts with; a number along x is the largest
-    x : the key along x, or two variables of a plane, such as "R-q"; by default the page's own key
+    config : the keys that differ from the initial config of the page; a number for the x axis is its largest value
+    x : the key of the x axis, or two variables of a plane, such as "R-q"; by default the page's own key
     show : the variables that have charts; by default the page's own
     over : the unit of the curves, a key of `figures.series.NORMALISED`
     log : the logarithmic axes, "x" and "y"
-    at : the recorded time that is shown where time does not lie along x; by default the last
+    at : the recorded time shown if time is not the x axis; by default the last
     runs : whether single runs are drawn, instead of their mean
-    figures : the published figures that it resembles; a config of such a figure opens with this view
+    figures : the published figures that the view resembles; a config of such a figure opens with this view
     """
 
     config: dict[str, Any] = field(default_factory=dict)
@@ -35,24 +35,24 @@ class View:
 
 @dataclass(frozen=True)
 class Page:
-    """The config that a page starts with, and how its curves are laid out.
+    """The initial config of a page, and the layout of its curves.
 
     Parameters
     ----------
-    along : the key that this kind is usually drawn against
-    start : the keys of the config, one value each but for what learns; of `along`, the largest value
+    along : the usual key of the x axis for this kind
+    start : the keys of the config, one value each except for the learning algorithm; the largest value of `along`
     first : the smallest value of `along`
-    places : the number of values of `along`
-    whole : whether they are whole numbers
-    even : whether they are uniform, from 0 on, and not uniform in the logarithm
-    sliders : further keys that have sliders, beside the numeric axes
+    places : the number of values of `along` on a line
+    whole : whether these values are integers
+    even : whether these values are spaced uniformly, beginning with 0, and not logarithmically
+    sliders : further keys with sliders, in addition to the numeric axes
     inputs : distributions of inputs of unequal variance that have sliders, by their names in a config
     protocols : orders of tasks that can be chosen, by their names in a config
-    within : keys with sliders that are times before the last one, which lies along x
-    curves : recorded dimensions beside `along` whose positions are curves, such as tasks
-    without : numeric axes that have none, for they concern only some values of other keys
-    view : how the page opens; its config is `start`
-    planes : pairs of variables that may be drawn against each other, along `along`
+    within : keys with sliders that are times before the end of the time axis
+    curves : further recorded dimensions whose values are drawn as curves, such as tasks
+    without : numeric axes without a slider, because they apply to some values of other keys only
+    view : the initial view, with the config `start`
+    planes : pairs of variables that can be drawn against each other, along `along`
     presets : further views, by their titles
     """
 
@@ -74,7 +74,7 @@ class Page:
 
 
 def without_page(scenario: Any) -> str:
-    """The reason why the explorer has no page for a scenario; empty if it has one.
+    """Return the reason why the explorer has no page for a scenario, or an empty string.
 
     >>> from statmech import Scenario
     >>> without_page(Scenario(rule="hebb", t=1))

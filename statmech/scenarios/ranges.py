@@ -1,4 +1,4 @@
-"""Ranges as other programs write them, `1..5` and `0.1:1:0.1`, in the form that a config takes."""
+"""Ranges in the notation of other programs, `1..5` or `0.1:1:0.1`, converted to the form of a config."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MOST = 10_000  # values
 
 
 def spaced(text: str) -> str:
-    """The `{linspace: [start, stop, number]}` of a range start..stop or start:stop:step; empty if it is not a range.
+    """Return `{linspace: [start, stop, number]}` for a range start..stop or start:stop:step, "" for other text.
 
-    Without a step, the values are those with as many decimals as the end points; the last value is at most `stop`.
+    Without a step, the values have as many decimals as the end points. The last value is at most `stop`.
 
     >>> spaced("1..5"), spaced("0.1:1:0.1"), spaced("many")
     ('{linspace: [1, 5, 5]}', '{linspace: [0.1, 1, 10]}', '')
@@ -31,15 +31,17 @@ def spaced(text: str) -> str:
 
 
 def _exact(text: str) -> Decimal:
+    """Parse a number exactly, as a decimal."""
     return Decimal(text.replace("_", ""))
 
 
 def _exponent(number: Decimal) -> int:
+    """Return the exponent of the last digit."""
     return int(number.as_tuple().exponent)
 
 
 def _plain(number: Decimal) -> str:
-    """A number in digits, without zeros at its end.
+    """Format a number in digits, without trailing zeros.
 
     >>> _plain(Decimal("1.0")), _plain(Decimal("1E+3"))
     ('1', '1000')

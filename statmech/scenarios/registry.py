@@ -1,6 +1,6 @@
-"""The kinds of scenarios, by the key that names what learns.
+"""The kinds of scenarios, by the key that selects the learning algorithm.
 
-**To add a kind** write one class in a file of this folder, how it is simulated and solved in files of the same name in
+**To add a kind** write a class in a file of this folder, its simulation and theory in files of the same name in
 `simulate/scenarios/` and `theory/scenarios/`, and one line here. Outside this package, one file is enough: a class with
 methods `simulate(cell, seed)` and `solve(cell)`, and a line ``SCENARIOS[Mine.CHOICE] = Mine`` (docs/howto).
 """
@@ -17,7 +17,7 @@ from statmech.scenarios.base import AbstractScenario
 
 
 class Kinds(UserDict[Any, Any]):
-    """Kinds by key; one that is given as the name of its class in this folder is imported when it is first read."""
+    """Kinds by key. A class given as "module:Name" is imported when it is first read."""
 
     def __getitem__(self, choice: Any) -> type[AbstractScenario]:
         if isinstance(self.data[choice], str):
@@ -51,12 +51,12 @@ TOGETHER: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kinds(
 
 
 def kinds() -> dict[str, type[AbstractScenario]]:
-    """Every kind by its name, the keys that name it: `rule`, or `rule_tasks` of two keys together."""
+    """Return every kind by its name: its key (`rule`), or its two keys joined (`rule_tasks`)."""
     return {**SCENARIOS, **{"_".join(keys): kind for keys, kind in TOGETHER.items()}}
 
 
 def kind_name(config: Mapping[str, Any]) -> str:
-    """The name of the kind that a config's keys name, empty if they name none.
+    """Return the name of the kind that a config selects, or an empty string if it selects no kind.
 
     >>> kind_name({"rule": "hebb", "tasks": 2, "t": 5}), kind_name({"t": 5})
     ('rule_tasks', '')
@@ -65,7 +65,7 @@ def kind_name(config: Mapping[str, Any]) -> str:
 
 
 def scenario_from(given: dict[str, Any]) -> Any:
-    """The scenario that a config's keys describe; raises `ScenarioError`.
+    """Return the scenario that the keys of a config describe, or raise `ScenarioError`.
 
     >>> type(scenario_from({"learner": "hebb", "alpha": 2})).__name__
     'StoredExamples'
@@ -77,23 +77,23 @@ def scenario_from(given: dict[str, Any]) -> Any:
         possible = ", ".join(f"`{choice}`" for choice in SCENARIOS)
         raise ScenarioError([((choices[-1],), f"a config has one of {possible}, not {' and '.join(choices)}")])
     kind = _named(choices) or max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.known_keys())))
-    return kind(**given)  # with none: of the kind that knows most of these keys, for its message
+    return kind(**given)  # without a kind: try the most similar kind, for its error message
 
 
 def kind_of(config: dict[str, Any]) -> type[AbstractScenario]:
-    """Return the kind of a stored config, or the base class if it is the user's and not loaded."""
+    """Return the kind of a stored config, or the base class if the user's kind is not loaded."""
     return _named(choices_in(_keys_in(config))) or AbstractScenario
 
 
 def _named(choices: list[str]) -> type[AbstractScenario] | None:
-    """The kind that these keys name: two of them together, or the first."""
+    """Return the kind that these keys select, None without keys."""
     if tuple(choices) in TOGETHER:
         return TOGETHER[choices[0], choices[1]]
     return SCENARIOS[choices[0]] if choices else None
 
 
 def choices_in(keys: set[str]) -> list[str]:
-    """The keys that name a kind, without the ordinary keys of another that is named.
+    """Return the keys that select a kind, without keys that are ordinary keys of another selected kind.
 
     >>> choices_in({"descent", "loss", "alpha"})
     ['descent']
@@ -106,7 +106,7 @@ def choices_in(keys: set[str]) -> list[str]:
 
 
 def with_population(config: dict[str, Any]) -> dict[str, Any]:
-    """A config of a loss or a rule of rows with labels of their own, with their population, by default the table.
+    """Add the default population, `table`, to a config of rows with labels of their own.
 
     >>> with_population({"loss": "logistic", "inputs": {"rows": "digits.csv", "target": "odd"}})["population"]
     'table'
@@ -117,7 +117,7 @@ def with_population(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _labelled(inputs: Any) -> bool:
-    """True for rows that have a target or are a data set, and for lists of them."""
+    """Return True for rows with a target, for data sets, and for lists that contain such rows."""
     if isinstance(inputs, list | tuple):
         return any(map(_labelled, inputs))
     if not isinstance(inputs, dict) or "rows" not in inputs:
@@ -137,7 +137,7 @@ def _keys_in(config: Mapping[str, Any]) -> set[str]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a config file: any kind of scenario."""
+    """Return the JSON Schema of a config file: any kind of scenario."""
     schemas = {kind.__name__: kind.schema_of() for kind in kinds().values()}
     definitions = {
         name: part for kind_schema in schemas.values() for name, part in kind_schema.pop("$defs", {}).items()

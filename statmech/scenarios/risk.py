@@ -1,6 +1,6 @@
 """Learners that minimise a convex loss: the loss, its penalty, the teacher and the number of examples.
 
-A `Risk` is what a config file with the key `loss` holds and what `simulate.run` and `theory.solve` take.
+A config file with the key `loss` becomes a `Risk`, the input of `simulate.run` and `theory.solve`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MOST = float(np.finfo(float).max)
 
 
 def _strength(given: Any) -> float | str:
-    """A number of 0 or more, or the word for the best."""
+    """Convert a penalty strength: a number of 0 or more, or the keyword `best`."""
     if isinstance(given, str) and given == BEST:
         return BEST
     if isinstance(given, bool | str) or not isinstance(given, int | float | np.number):
@@ -108,9 +108,9 @@ ALIGNED = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": [0.5, 0.5]}}
 
 
 class Risk(OfLosses, AbstractScenario):
-    """Learners that minimise a convex loss of P = alpha N examples; any list is an axis of a sweep.
+    """Learners that minimise a convex loss of P = alpha N examples.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = Risk(loss=["square", "hinge"], N=20, alpha=[1, 2], lam=0.1, seeds=10)
     >>> [(cell.name, cell.P) for cell in scenario.cells()]
@@ -212,7 +212,7 @@ class Risk(OfLosses, AbstractScenario):
         return table_digests(self)
 
     def _structure_problems(self) -> Iterator[Problem]:
-        """Settings that need inputs of equal variance."""
+        """Find settings that need inputs of equal variance."""
         if not (anisotropic := [inputs for inputs in points(self.inputs) if not inputs.isotropic]):
             return
         for penalty in points(self.penalty):
@@ -233,7 +233,7 @@ class Risk(OfLosses, AbstractScenario):
                 break
 
     def _unbounded_problems(self) -> Iterator[Problem]:
-        """Without a penalty a loss without a smallest value has a minimum only where examples cannot be separated."""
+        """Find losses without a minimum: without a penalty, separable examples need a loss with a smallest value."""
         for values in self._without_penalty():
             inputs = values.get("inputs", Gaussian())
             modes = (
@@ -269,7 +269,7 @@ class Risk(OfLosses, AbstractScenario):
 
     @property
     def structured(self) -> bool:
-        """True if some inputs vary more in some directions than in others."""
+        """True if some inputs have directions of unequal variance."""
         return not all(inputs.isotropic for inputs in points(self.inputs))
 
     @property
@@ -290,17 +290,18 @@ class Risk(OfLosses, AbstractScenario):
         return {"P": numbers(self), **self._widths()}
 
     def _widths(self) -> dict[str, Any]:
-        """Latent variables per feature along an axis of random features."""
+        """Return the coordinate of latent variables per feature along an axis of random features."""
         axis_inputs = points(self.inputs)
         if len(axis_inputs) == 1 or not all(isinstance(inputs, Features) for inputs in axis_inputs):
             return {}
         return {"latent": (("_".join(self._along("inputs")),), np.array([inputs.latent for inputs in axis_inputs]))}
 
     def _along(self, name: str) -> tuple[str, ...]:
+        """Return the zip group of a key, or the key alone."""
         return next((group for group in self.zipped if name in group), (name,))
 
     def seconds(self) -> float:
-        """A rough estimate of the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         return sum(map(_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RiskCell:
@@ -321,7 +322,7 @@ class Risk(OfLosses, AbstractScenario):
 
 @dataclass(frozen=True)
 class RiskCell(LossCell):
-    """One point of the grid: a loss with its penalty, a teacher, numbers of inputs and of examples."""
+    """One grid point: a loss with its penalty, a teacher, the input dimension and number of examples."""
 
     name: str
     loss: Loss
@@ -340,23 +341,23 @@ class RiskCell(LossCell):
         return super().setting._replace(inputs=population_of(self.inputs, self.N))
 
 
-# seconds of a run on one core, over P N m + m^3 with m = min(N, P): medians at N = 400 and 800, alpha 0.5 to 8, lam 0
-# to 1, on an Intel Xeon, 23 November 2026; single runs take half to twice as long, with an l1 norm up to five times;
-# the least with kinks, and those of random features, on an AMD EPYC, 25 November 2026
+# seconds of a run on one core per P N m + m^3 operations, m = min(N, P): medians at N = 400 and 800, alpha 0.5 to 8,
+# lam 0 to 1, on an Intel Xeon, 23 November 2026; single runs take half to twice as long, with an l1 norm up to five times.
+# Minimum with kinks, and random features: on an AMD EPYC, 25 November 2026
 SMOOTH, KINKED, WITH_L1, LEAST_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
 LEAST_WITH_KINKS = 8e-3
-FRESH, FRESH_PER_LATENT = 2e-4, 1e-6  # for each of the random features, which are measured on fresh inputs
+FRESH, FRESH_PER_LATENT = 2e-4, 1e-6  # errors of random features are measured on fresh inputs
 
 
 def _seconds(cell: RiskCell) -> float:
-    """Seconds of a run."""
+    """Estimate the seconds of a run."""
     inputs = cell.inputs
     measured = cell.N * (FRESH + FRESH_PER_LATENT * inputs.width(cell.N)) if isinstance(inputs, Features) else 0.0
     return measured + seconds_of_fit(cell.loss, cell.P, cell.N, bool(cell.penalty.share))
 
 
 def seconds_of_fit(loss: Loss, P: int, N: int, l1: bool = False) -> float:
-    """Seconds of a fit; a test of separability takes half as long, and inputs have to be drawn."""
+    """Estimate the seconds of a fit, including the draw of the inputs and a test of separability."""
     smaller = min(N, P)
     rate, min_seconds = (KINKED, LEAST_WITH_KINKS) if loss.kinks else (SMOOTH, LEAST_SECONDS)
     return min_seconds + 1.5 * (WITH_L1 if l1 else rate) * (P * N * smaller + smaller**3) + 1.5e-8 * P * N

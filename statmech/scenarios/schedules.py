@@ -1,6 +1,7 @@
 r"""Schedules of the learning rate: :math:`\eta(t) = \eta/(1 + t/t_0)`, written `schedule: {t0: 5}` in a config.
 
-A schedule is its :math:`t_0`. An axis of the sweep is a list of schedules, or `schedule: {t0: [2, 5, 20]}` for short.
+A schedule is stored as its :math:`t_0`. An axis of the sweep is a list of schedules, or `schedule: {t0: [2, 5, 20]}`
+for short.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SCHEDULE = {
 
 
 def _times_of(given: Any) -> Any:
-    """The t0 of a schedule as it stands in a config: one, or an axis of them.
+    """Return the t0 of a schedule as written in a config, or a list for an axis of schedules.
 
     >>> _times_of({"t0": 5}), _times_of([{"t0": 2}, {"t0": 5}])
     (5, [2, 5])
@@ -38,7 +39,7 @@ def _times_of(given: Any) -> Any:
 
 
 def _written(t0: Any) -> Any:
-    """A t0, or an axis of them, as in a config."""
+    """Return a t0, or an axis of values, as a schedule in a config."""
     if is_axis(t0):
         return [{"t0": value} for value in t0]
     return None if t0 is None else {"t0": t0}

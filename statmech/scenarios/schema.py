@@ -12,12 +12,12 @@ from statmech.scenarios.controlled_keys import schemas_over_time
 
 
 def schema_of(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
-    """The JSON Schema of a config of this kind; keys that all kinds share come last."""
+    """Return the JSON Schema of a config of this kind, with the keys that all kinds share at the end."""
     schema = kind.model_json_schema()
     fields = {name: _plain(schema["properties"][name]) for name in kind.model_fields if name not in INNER}
     own_fields = {name: field for name, field in fields.items() if name not in shared}
     for choice, kinds in kind.choices().items():
-        own_fields[choice] |= axis_schema({"enum": list(kinds)}, spaced=False)  # with those of the user's files
+        own_fields[choice] |= axis_schema({"enum": list(kinds)}, spaced=False)  # includes classes from the user's files
     parameters = {name: _parameter(kind, name) for name in known_parameters(kind.classes())}
     last = {name: fields[name] for name in shared if name in fields}
     needed = {"allOf": [_here_or_in_zip(name) for name in schema.pop("required", []) if name not in kind.IMPLIED]}
@@ -26,7 +26,7 @@ def schema_of(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
 
 @cache
 def sections_of(kind: type[ConfigKeys]) -> dict[str, list[str]]:
-    """The keys of a config that have keys inside, and these."""
+    """Return the keys inside each key of a config that is a section."""
     schema = kind.model_json_schema()
     fields = {name: [part, *part.get("oneOf", [])] for name, part in schema["properties"].items()}
     references = {name: str(form["$ref"]) for name, forms in fields.items() for form in forms if "$ref" in form}
@@ -34,10 +34,12 @@ def sections_of(kind: type[ConfigKeys]) -> dict[str, list[str]]:
 
 
 def _plain(field: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a field without symbol and unit."""
     return {keyword: value for keyword, value in field.items() if keyword not in ("symbol", "unit")}
 
 
 def _parameter(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a parameter, a value or an axis."""
     key = known_parameters(kind.classes())[name]
     forms = [key_of_class.schema for key_of_class in described(kind.classes(), name).values()]
     value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
@@ -46,13 +48,14 @@ def _parameter(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
 
 
 def _here_or_in_zip(name: str) -> dict[str, Any]:
-    """A key that a config needs, which may stand in a group of `zip`."""
+    """Return the schema that requires a key in a config, or in one of its `zip` groups."""
     group = {"type": "object", "required": [name]}
     groups = {"anyOf": [group, {"type": "array", "contains": group}]}
     return {"anyOf": [{"required": [name]}, {"required": ["zip"], "properties": {"zip": groups}}]}
 
 
 def _zip(kind: type[ConfigKeys]) -> dict[str, Any]:
+    """Return the JSON Schema of the key `zip`."""
     names: dict[str, Any] = {name: {} for name in kind.axis_names()}
     group = {"type": "object", "properties": names, "additionalProperties": False}
     return {

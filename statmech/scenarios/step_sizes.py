@@ -1,4 +1,4 @@
-"""The steps of a stream of examples, and problems with them: how many there are, and what one changes by 1/N."""
+"""The steps of a stream of examples: their number, and rates that are too large for a step of 1/N."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from statmech.errors import Problem
 
 MAX_STEPS = 2**62
-CONSTANT = "hyperbolic"  # the annealing of a learning rate without a schedule, which does not fall
+CONSTANT = "hyperbolic"  # default for learning rates without a schedule
 
 
 def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
-    """The whole numbers of steps after which order parameters are recorded, those nearest to N t.
+    """Return the numbers of steps, rounded from N t, after which order parameters are recorded.
 
     >>> steps([0.01, 0.5, 1], N=20)
     array([ 0, 10, 20])
@@ -22,7 +22,7 @@ def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
 
 
 def steps_problems(t: float, N: float) -> Iterator[Problem]:
-    """More steps, t N, than an integer counts.
+    """Find a time with more steps, t N, than an integer can count.
 
     >>> list(steps_problems(10, 100)), list(steps_problems(1e10, 1e9))
     ([], [(('t',), 't N = 1e+10 N exceeds 2^62 steps')])
@@ -32,7 +32,7 @@ def steps_problems(t: float, N: float) -> Iterator[Problem]:
 
 
 def rate_problems(name: str, rate: float, N: float) -> Iterator[Problem]:
-    """A rate of drift or decay of which one step would take more than all.
+    """Find a rate of drift or decay so large that one step would subtract more than 100 %.
 
     >>> list(rate_problems("decay", 5, 4))
     [(('decay',), 'decay = 5 is too large for N = 4: 1 - decay/N would be negative')]
@@ -42,7 +42,7 @@ def rate_problems(name: str, rate: float, N: float) -> Iterator[Problem]:
 
 
 def annealing_problems(schedule: object, annealing: object) -> Iterator[Problem]:
-    """A way to fall of a learning rate that has no schedule.
+    """Find an annealing given for a learning rate without a schedule.
 
     >>> list(annealing_problems(None, "exponential"))
     [(('annealing',), 'a learning rate without `schedule: {t0: time}` does not fall')]

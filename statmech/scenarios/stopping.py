@@ -1,6 +1,6 @@
-"""Random walks with early stopping: the boundary, the sums, the number of features, and the nominal error rate.
+"""Random walks with early stopping: the boundary, the sums, their features, and the nominal error rate.
 
-A `Stopping` is what a config file with the key `boundary` holds and what `simulate.run` and `theory.solve` take. Sums
+A config file with the key `boundary` becomes a `Stopping`, the input of `simulate.run` and `theory.solve`. Sums
 :math:`S_i` of N independent Gaussian features stand for margins; see `statmech.boundaries`.
 """
 
@@ -23,8 +23,8 @@ from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Whole, co
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-MAX_WALKS = 10**9  # beyond lie typing errors
-FURTHEST = 1000.0  # standard deviations of the final sum: 38 are certainty, and more only slow the exact density down
+MAX_WALKS = 10**9  # larger values are typing errors
+FURTHEST = 1000.0  # standard deviations of the final sum: 38 are certainty, more only slow down the exact density
 
 BoundaryAxis = Annotated[Names, one_of(BOUNDARIES, "a boundary")]
 DeltaAxis = Annotated[
@@ -41,7 +41,7 @@ DeviationAxis = Annotated[
     ),
 ]
 
-SECONDS_PER_FEATURE = 2.5e-8  # of a walk
+SECONDS_PER_FEATURE = 2.5e-8  # each walk
 
 STOPPED = {
     "decision_error": Variable(
@@ -52,11 +52,11 @@ STOPPED = {
 
 
 class Stopping(AbstractScenario):
-    """Gaussian walks of N features that stop at boundaries of a nominal decision-error rate; any list is an axis.
+    """Gaussian walks of N features that stop at boundaries of a nominal decision-error rate.
 
-    Sums are measured in standard deviations of the last of them: their mean there is ``mean + feature_mean sqrt(N)``,
-    where the latter is the mean of one feature in its standard deviations. Raises `ScenarioError` with one sentence per
-    problem.
+    Any list is an axis of a sweep. Sums are measured in standard deviations of the final sum: its mean is
+    ``mean + feature_mean sqrt(N)``, with `feature_mean` in standard deviations of one feature. Raises `ScenarioError`
+    with one sentence per problem.
 
     >>> means = {"mean": [1, 0], "feature_mean": [0, 0.1]}
     >>> scenario = Stopping(boundary="constant", error_rate=0.01, zip=means, N=[100, 400])
@@ -113,7 +113,7 @@ class Stopping(AbstractScenario):
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        """The limit of infinitely many looks."""
+        """Variables in the limit of infinitely many comparisons of the sum with the boundary."""
         limits = {
             name: replace(variable, long_name=f"{variable.long_name}, with infinitely many looks")
             for name, variable in STOPPED.items()
@@ -131,7 +131,7 @@ class Stopping(AbstractScenario):
 
 @dataclass(frozen=True)
 class StoppingCell(Cell):
-    """One point of the grid: a boundary, a distribution of the sums, a number of features."""
+    """One grid point: a boundary, a distribution of the sums, and a number of features."""
 
     boundary: Boundary
     mean: float
@@ -141,24 +141,24 @@ class StoppingCell(Cell):
     error_rate: float
     index: tuple[int, ...]
 
-    @cached_property  # every seed asks for it, and a constant boundary's takes several steps of Newton's method
+    @cached_property  # used by every seed; a constant boundary needs Newton's method
     def tau(self) -> float:
-        """The level, of sums of variance 1."""
+        """Boundary for sums of variance 1."""
         return float(threshold(self.boundary, self.error_rate, self.mean, 1.0, self.theta))
 
     @property
     def slope(self) -> float:
-        """The rise of the level from the first to the last feature."""
+        """Rise of the boundary from the first to the last feature."""
         return float(rise(self.boundary, self.mean))
 
     @property
     def looks(self) -> np.ndarray:
-        """The numbers of features after which a sum is compared with the level."""
+        """Numbers of features after which a sum is compared with the boundary."""
         return looks(self.N, self.chunk)
 
 
 def chunk_problems(scenario: AbstractScenario) -> Iterator[Problem]:
-    """A chunk must not have more features than there are."""
+    """Find the first chunk with more than N features."""
     for chunk, N in scenario.pairs("chunk", "N"):
         if chunk > N:
             yield ("chunk",), f"a chunk of {chunk} features is more than N = {N}"

@@ -1,6 +1,6 @@
 """Learning from stored examples: the learners, the numbers of examples, and the recorded times.
 
-A `StoredExamples` is what a config file with the key `learner` holds and what `simulate.run` and `theory.solve` take.
+A config file with the key `learner` becomes a `StoredExamples`, the input of `simulate.run` and `theory.solve`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Epochs = Annotated[Any, recorded("epochs")]
 
 
 def _counted(given: Any) -> Any:
-    """A spaced axis of numbers of updates is rounded to whole ones."""
+    """Return numbers of updates as a list: spaced axes are rounded to integers."""
     updates = listed(given)
     return sorted({round(value) for value in updates}) if isinstance(given, dict) else updates
 
 
 def _no_losses(given: Any) -> Any:
-    """Learners, refused in one sentence if some are losses."""
+    """Raise `ValueError`, in one sentence, if some learners are names of losses."""
     names = [name for name in listed(given) if name in LOSS_OF] if isinstance(given, str | list | tuple) else []
     if not names:
         return given
@@ -51,8 +51,12 @@ def _no_losses(given: Any) -> Any:
 
 Updates = Annotated[Any, recorded("updates", _counted, Annotated[Whole, Field(ge=0, le=MOST)])]
 
-LOSS_OF = {**{name: name for name in LOSSES}, "svm": "hinge", "ridge": "square"}  # of names that are taken for learners
-MOMENT = "moment"  # stands for the recorded dimension, `epochs` or `updates`
+LOSS_OF = {
+    **{name: name for name in LOSSES},
+    "svm": "hinge",
+    "ridge": "square",
+}  # names that users may mistake for learners
+MOMENT = "moment"  # placeholder for the recorded dimension, `epochs` or `updates`
 FLAGS = {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}
 STORED = {
     "R": Variable((MOMENT,), "teacher-student cosine", "$R$"),
@@ -76,9 +80,9 @@ STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x x
 
 
 class StoredExamples(AbstractScenario):
-    """Learners of P = alpha N stored examples of one teacher; any list is an axis of a sweep.
+    """Learners of P = alpha N stored examples of one teacher.
 
-    Raises `ScenarioError` with one sentence per problem.
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> scenario = StoredExamples(learner=["minover", "hebb"], N=20, alpha=[1, 2, 5], seeds=10)
     >>> [cell.P for cell in scenario.cells()]
@@ -159,12 +163,15 @@ class StoredExamples(AbstractScenario):
 
     @property
     def moments(self) -> tuple[str, tuple[float, ...]]:
-        """The name of the recorded dimension, `epochs` or `updates`, and its values."""
+        """Name of the recorded dimension, `epochs` or `updates`, and its values."""
         return ("updates", self.updates) if self.updates is not None else ("epochs", self.epochs or (100.0,))
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        """All but learner, alpha and flip; N is so large that P / N is alpha to six digits."""
+        """All keys except learner, alpha and flip.
+
+        N is so large that P / N equals alpha to six digits.
+        """
         return {"N": 10**6, "epochs": None, "updates": None} | dict.fromkeys(known_parameters(LEARNERS))
 
     @property
@@ -183,7 +190,7 @@ class StoredExamples(AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """The coordinates of the dataset's dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions that are not axes of the sweep."""
         name, moments = self.moments
         largest = max(cell.P for cell in self.cells()) if self.strengths else 0
         return {name: np.asarray(moments)} | ({"example": np.arange(largest)} if self.strengths else {})
@@ -205,19 +212,19 @@ class StoredExamples(AbstractScenario):
 
 @dataclass(frozen=True)
 class StoredCell(Cell):
-    """One point of the grid: one learner with its parameters, one size, one recorded time after the other."""
+    """One grid point: a learner with its parameters, a size, and the recorded numbers of updates."""
 
     name: str
     learner: Learner
     N: int
     P: int
     flip: float
-    until: tuple[int, ...]  # updates after which it is recorded
+    until: tuple[int, ...]  # numbers of updates, at each record
     index: tuple[int, ...]
 
 
 def _chain(cell: StoredCell) -> float:
-    """Seconds that a chain through the version space takes."""
+    """Estimate the seconds of a Markov chain through the version space."""
     return getattr(cell.learner, "sweeps", 0) * cell.N * cell.P * 1.5e-9
 
 
@@ -233,7 +240,7 @@ SECONDS: dict[str, Callable[[StoredCell], float]] = {
 
 
 def _seconds(cell: StoredCell, times: int) -> float:
-    """Seconds per data set to draw, to learn (at most, where a rule may stop it) and to measure."""
+    """Estimate the seconds per data set to draw, to learn (an upper bound with a stop rule) and to measure."""
     shared = 1e-4 + cell.P * cell.N * (1.5e-8 + 1e-9 * times) + 5e-11 * cell.N * cell.P**2
     update_seconds = cell.until[-1] * (5e-8 + 2e-9 * cell.P)
     return shared + (SECONDS[cell.name](cell) if cell.name in SECONDS else update_seconds)

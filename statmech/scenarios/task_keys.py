@@ -1,4 +1,4 @@
-"""Keys of several tasks, learnt by perceptrons or networks: how many, their overlap, their order, and batches."""
+"""Keys of several tasks for perceptrons or networks: number, overlap, order and batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_TASKS, LARGEST_BATCH = 16, 10**6
 OF_ONE_KEY = {"type": "object", "minProperties": 1, "maxProperties": 1}
 SHARES = Variable(("t", "task"), "share of a task in the examples at time t", "task share", role="control")
 ERRORS = View(x="t", show=("eps_g", "task_share"), log=("y",))
-OF_TASKS: dict[str, Any] = {  # of the pages of all kinds
+OF_TASKS: dict[str, Any] = {  # for the pages of all kinds with tasks
     "places": 41,
     "even": True,
     "protocols": ("blocked", "replay", "interleaved", OPTIMAL),
@@ -54,14 +54,17 @@ ProtocolAxis = Annotated[
 
 
 def _without_section(given: Any) -> Any:
-    """The number of tasks; its section in a sketch of a config has keys that stand beside it."""
+    """Check that `tasks` is a number: the keys of a section belong at the top level of the config."""
     if isinstance(given, dict):
         raise ValueError("is the number of tasks; overlap and heads are keys of their own, beside it")
     return given
 
 
 class TaskKeys(AbstractScenario):
-    """The keys of several tasks, and what they cannot be; a kind adds what learns, and the times t."""
+    """The keys of several tasks, with their validation.
+
+    A kind adds the learning algorithm and the times t.
+    """
 
     TASK_COORDINATES: ClassVar[dict[str, Key]] = {
         "task": Key("task", "task", int),
@@ -90,7 +93,7 @@ class TaskKeys(AbstractScenario):
         t: Any  # a key of the kind
 
     def task_problems(self) -> Iterator[Problem]:
-        """Protocols that there are not, and overlaps that no teachers can have."""
+        """Find protocols that are not possible, and overlaps that no teachers can have."""
         protocols = points(self.protocol)
         for protocol in protocols:
             if sentence := protocol.problem(self.tasks, self.switch, self.t[-1]):
@@ -104,7 +107,7 @@ class TaskKeys(AbstractScenario):
 
     @property
     def wishes(self) -> dict[str, list[Optimal]]:
-        """The controls that are wanted at their optimum."""
+        """Options of the keys to be optimised, by key."""
         fraction_options = [protocol.wish for protocol in points(self.protocol) if isinstance(protocol, BestShare)]
         return wishes_of(self) | ({SHARE: fraction_options} if fraction_options else {})
 
@@ -113,17 +116,17 @@ class TaskKeys(AbstractScenario):
         return {"task_share": SHARES} | (BEST if self.wishes else {})
 
     def _objective_problems(self) -> Iterator[Problem]:
-        """Objectives that optima here cannot have."""
+        """Find objectives that an optimum does not support here."""
         return objective_problems(self.wishes, self.tasks)
 
     @property
     def lowest_overlap(self) -> float:
-        """The lowest overlap that so many teachers can have with each other."""
+        """Lowest overlap that this number of teachers can have with each other."""
         return -1 / max(self.tasks - 1, 1)
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """The examples seen per input dimension, along the sweep's dimension of `batch` if there is one."""
+        """Coordinate of the examples seen per input dimension, along the sweep dimension of `batch` if it exists."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "batch" in group)
         examples = np.outer(points(self.batch), self.t)
         return {"examples_seen": ((*dims, "t"), examples if dims else examples[0])}
@@ -131,7 +134,7 @@ class TaskKeys(AbstractScenario):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskCell(ControlledCell):
-    """One point of the grid of a kind with several tasks: their number, overlap, protocol and batch."""
+    """A grid point of a kind with several tasks: their number, overlap, protocol and batch."""
 
     tasks: int
     overlap: float
@@ -141,7 +144,7 @@ class TaskCell(ControlledCell):
 
     @property
     def wishes(self) -> dict[str, Optimal]:
-        """The controls that are wanted at their optimum."""
+        """Options of the keys to be optimised, by key."""
         protocol, optimal_keys = self.protocol, super().wishes
         return (
             optimal_keys | {SHARE: protocol.wish}
@@ -151,33 +154,33 @@ class TaskCell(ControlledCell):
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """The times at which the protocol or a function of time jumps."""
+        """Times at which the protocol or a function of time jumps."""
         return tuple(sorted({*map(float, self.pieces.starts), *super().edges}))
 
     @property
     def pieces(self) -> Pieces:
-        """The pieces of the protocol."""
+        """Pieces of the protocol."""
         return self.protocol.pieces(self.tasks, self.switch)
 
     def share(self, t: Any) -> np.ndarray:
-        """The tasks' shares (T, tasks) of the examples at times t (T,)."""
+        """Return the fractions (T, tasks) of the examples from each task at times t (T,)."""
         return np.asarray(self.pieces.at(np.asarray(t, float)))
 
     @property
     def order(self) -> dict[str, Any]:
-        """The values that name the protocol: an optimal one by its wish, also where its share is known."""
+        """Values that identify the protocol: an optimal protocol by its options, even if its control is known."""
         protocol = replace(self.protocol, share=None) if isinstance(self.protocol, BestShare) else self.protocol
         pieces = {name: part.tolist() for name, part in protocol.pieces(self.tasks, self.switch)._asdict().items()}
         return pieces | ({"protocol": str(protocol)} if isinstance(protocol, BestShare) else {})
 
     @property
     def between(self) -> np.ndarray:
-        """The overlaps of tasks (tasks, tasks), 1 of each with itself."""
+        """Overlaps of the tasks (tasks, tasks), 1 on the diagonal."""
         return between_tasks(self.tasks, self.overlap)
 
 
 def between_tasks(tasks: int, overlap: float) -> np.ndarray:
-    """The overlaps of tasks (tasks, tasks), 1 of each with itself.
+    """Return the overlaps of the tasks (tasks, tasks), 1 on the diagonal.
 
     >>> between_tasks(2, 0.5)
     array([[1. , 0.5],

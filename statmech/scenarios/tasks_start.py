@@ -1,4 +1,4 @@
-"""The student of several tasks at t = 0: a perceptron, or a network's units and heads, beside all teachers."""
+"""The student of several tasks at t = 0: a perceptron, or a network's units and heads."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from statmech.scenarios.network_matrices import (
 
 
 def _form_of_heads(given: Any) -> str:
+    """Return the tag of the form of heads: a number, one list, or a list per head."""
     if not isinstance(given, list | tuple):
         return "value"
     return "given" if any(isinstance(row, list | tuple) for row in given) else "axis"
@@ -48,11 +49,11 @@ Heads = Annotated[
 
 
 class TasksStart(Section):
-    r"""The student's units at t = 0: Q, and R or `along`; the heads v, one value, (K,), or a row for each head.
+    r"""The student's units at t = 0: Q, R or `along`, and the heads v (a value, K values, or a row per head).
 
-    `along` (K, all teacher units) are the student's coordinates on orthonormal axes that begin with the first task's
-    units (of orthonormal ones), so that one student starts at every overlap: with :math:`T = LL^\mathsf{T}`, R is
-    `along` times :math:`L^\mathsf{T}`.
+    `along` (K, all teacher units) are the student's coordinates on orthonormal axes. The first axes are the first
+    task's units, if these are orthonormal, so that the same student starts at every overlap: with
+    :math:`T = LL^\mathsf{T}`, R is `along` times :math:`L^\mathsf{T}`.
 
     >>> TasksStart(Q=1, along=[[0.6, 0.5]], v=0.5).of(1, np.array([[1.0, 0.8], [0.8, 1.0]]), heads=2).R
     array([[0.6 , 0.78]])
@@ -74,7 +75,7 @@ class TasksStart(Section):
     )
 
     def __str__(self) -> str:
-        """Its name on the axis of a dataset."""
+        """Return the name of the start on the axis of a dataset."""
         return self.name or "given"
 
     @property
@@ -83,7 +84,7 @@ class TasksStart(Section):
         return self.drawn is not None or (self.Q is None and self.R is None and self.along is None)
 
     def of(self, K: int, T: np.ndarray, heads: int) -> Units:
-        """R (K, M), Q (K, K) and the heads v (heads, K) beside all teacher units T (M, M).
+        """Return R (K, M), Q (K, K) and the heads v (heads, K) for teacher units T (M, M) of all tasks.
 
         Parameters
         ----------
@@ -102,12 +103,14 @@ class TasksStart(Section):
         return self._first_layer(T).of(K, len(T))._replace(v=v)
 
     def problems(self, K: int, T: np.ndarray, heads: int, dtype: str = "float64") -> list[str]:
-        """Why K students with these heads cannot start like this beside teacher units T (M, M), a sentence each.
+        """Explain why K students with these heads cannot start like this with teacher units T (M, M).
+
+        Returns one sentence per reason.
 
         Parameters
         ----------
         K, T, heads
-            Those of `of`.
+            As in `of`.
         dtype
             Precision in which products of weight vectors must be finite.
 
@@ -126,14 +129,14 @@ class TasksStart(Section):
         return sentences or self._first_layer(T).problems(K, T, dtype)
 
     def _first_layer(self, T: np.ndarray) -> NetworkStart:
-        """The start of the first layer alone."""
+        """Return the start of the first layer alone."""
         R = self.R if self.along is None else (np.asarray(self.along, float) @ rows_of(T).T).tolist()
         section = {"Q": self.Q, "R": R, "drawn": self.drawn}
         return NetworkStart.model_validate({name: value for name, value in section.items() if value is not None})
 
 
 class PerceptronStart(Section):
-    """A perceptron's order parameters at t = 0: its length, and R with the teacher of each task, or one for all.
+    """A perceptron's order parameters at t = 0: its length, and R with each task's teacher.
 
     >>> PerceptronStart(R=[0.1, 0.05]).of(2)
     (1.0, array([0.1 , 0.05]))
@@ -143,11 +146,13 @@ class PerceptronStart(Section):
     R: CosineOrEach = Field(default=0.0, description="teacher-student cosine, one value, or one per task")
 
     def of(self, tasks: int) -> tuple[float, np.ndarray]:
-        """The length, and R (tasks,)."""
+        """Return the length, and R (tasks,)."""
         return self.length, np.broadcast_to(np.asarray(self.R, float), tasks).copy()
 
     def problems(self, between: np.ndarray, dtype: str = "float64") -> list[str]:
-        """Why no student can start like this beside teachers of these cosines (tasks, tasks), a sentence each.
+        """Explain why no student can start like this with teachers of these cosines (tasks, tasks).
+
+        Returns one sentence per reason.
 
         Parameters
         ----------
@@ -159,7 +164,7 @@ class PerceptronStart(Section):
         Returns
         -------
         list of str
-            Empty if one can.
+            Empty if a student can start like this.
         """
         tasks = len(between)
         if sentences := length_problems(self.length, dtype):

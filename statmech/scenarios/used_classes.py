@@ -1,4 +1,4 @@
-"""The classes that a scenario uses: its own, those of its values, and those that its words name in the registries."""
+"""The classes that a scenario uses: its own class, its values' classes, and registered classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REGISTRIES: tuple[Mapping[str, type], ...] = (
 
 
 def used_classes(scenario: Kind) -> set[type]:
-    """The class of a scenario, those of its values, and every class that one of its words names in any registry.
+    """Return the classes of a scenario and its values, and registered classes that its strings name.
 
     >>> from statmech import Scenario
     >>> used = used_classes(Scenario(rule=["hebb", "perceptron"], t=1))
@@ -42,7 +42,7 @@ def used_classes(scenario: Kind) -> set[type]:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    """Keys and values, without the mappings and lists that contain them."""
+    """Yield keys and values, without the mappings and lists that contain them."""
     if isinstance(value, BaseModel):
         yield from _leaves(vars(value))
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Names, meanings and dimensions of a dataset's variables; each kind of scenario lists its own."""
+"""Names, meanings and dimensions of dataset variables. Each kind of scenario lists its own variables."""
 
 from __future__ import annotations
 
@@ -7,23 +7,33 @@ from typing import Any, Literal
 
 import numpy as np
 
-AVERAGED = ("student", "fold")  # dimensions over which figures average
-UNITS = ("other", "teacher_unit", "other_teacher_unit")  # of networks: overlaps of single pairs are not drawn
+AVERAGED = ("student", "fold")  # figures average over these
+UNITS = ("other", "teacher_unit", "other_teacher_unit")  # figures do not draw overlaps of single units
 UNSHOWN = ("seed", "row", "column", "vertical", "horizontal", "position", "partner", "example", *UNITS, *AVERAGED)
 
-STD, BIAS = "_std", "_bias"  # after the name of a variable, those of its standard deviation and its bias
-ERROR = "_error"  # and that of the standard error of theory's own value
+STD, BIAS = "_std", "_bias"  # appended to the name of a variable
+ERROR = "_error"  # standard error of theory's own value
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable's axes after the sweep's own and `seed`, its long name, its short name for tables and plots, what
-    stands where there is none, whether theory has it, too, attributes of its own, where theory has a bound and not a
-    value, whether that lies "above" or "below" every run, whether it is a mean between two recorded times, which
-    variables of theory are values that it is compared with, such as that of the best student, and its role: figures
-    that name no variable show results, and neither details, nor diagnostics of the computation, nor controls, the
-    functions of time that a student learns under. Of an ensemble, the variable that it equals where there is `alone`
-    one student."""
+    """The description of a variable in the datasets of simulation and theory.
+
+    Parameters
+    ----------
+    dims : the dimensions after the axes of the sweep and `seed`
+    long_name : the meaning
+    symbol : the short name for tables and plots
+    missing : the value of missing entries
+    in_theory : whether theory computes the variable as well
+    attrs : further attributes
+    bound : for a bound instead of a value in theory, whether it lies "above" or "below" every run
+    between : whether the variable is a mean between two recorded times
+    levels : theory variables to compare with, such as the error of the best student
+    role : figures show results by default, but no details, diagnostics of the computation, or controls (functions of
+        time that a student learns under)
+    alone : for an ensemble, the variable that it equals if there is only one student
+    """
 
     dims: tuple[str, ...]
     long_name: str
@@ -39,11 +49,11 @@ class Variable:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Its attributes in a dataset."""
+        """Attributes of the variable in a dataset."""
         return {"long_name": self.long_name, "units": "1", **self.attrs}
 
 
-FIELD = {  # of kinds whose inputs may vary more in some directions than in others, where fields are not as weights
+FIELD = {  # for inputs of unequal variance: cosines of fields and of weights differ
     "R_field": ("cosine of a student's field and the teacher's", "$R_h$"),
     "q_field": ("cosine of two students' fields, mean over the other students", "$q_h$"),
     "length_field": ("standard deviation of a student's field", "$l_h$"),
@@ -51,7 +61,7 @@ FIELD = {  # of kinds whose inputs may vary more in some directions than in othe
 
 
 def field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
-    """The variables of `FIELD` with these names, along these dimensions.
+    """Return the variables of `FIELD` with these names and dimensions.
 
     >>> [(name, it.symbol) for name, it in field_variables((), "R_field").items()]
     [('R_field', '$R_h$')]
@@ -60,7 +70,7 @@ def field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
 
 
 def std_of(name: str, variable: Variable) -> dict[str, Variable]:
-    """The standard deviation of one run at finite N, by its name.
+    """Return the variable for the standard deviation of one run at finite N, by its name.
 
     >>> [(name, it.long_name) for name, it in std_of("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_std', 'standard deviation of one run, to order 1/N: cosine')]
@@ -70,7 +80,7 @@ def std_of(name: str, variable: Variable) -> dict[str, Variable]:
 
 
 def bias_of(name: str, variable: Variable) -> dict[str, Variable]:
-    """The mean over runs at finite N less the limit's value, by its name.
+    """Return the variable for the mean over runs at finite N minus the limit, by its name.
 
     >>> [(name, it.symbol) for name, it in bias_of("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_bias', '$R$, bias')]
@@ -80,7 +90,7 @@ def bias_of(name: str, variable: Variable) -> dict[str, Variable]:
 
 
 def error_of(name: str, variable: Variable) -> dict[str, Variable]:
-    """The standard error of theory's own value, by its name.
+    """Return the variable for the standard error of theory's own value, by its name.
 
     >>> [(name, it.symbol) for name, it in error_of("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_error', '$R$, error')]

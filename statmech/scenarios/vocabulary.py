@@ -1,8 +1,8 @@
 """The vocabulary: every name in configs and datasets, of all kinds of scenarios, with its meaning, symbol and unit.
 
-A meaning begins with a *term*, and what follows its first comma, colon, semicolon or bracket says more, such as what it
-is in one kind. A name has one term and one symbol in all kinds, and no other name has them; `EXCEPTIONS` are the names
-that two subfields use differently.
+A meaning begins with a *term*. The text after its first comma, colon, semicolon or bracket adds details, such as its
+role in one kind. A name has one term and one symbol in all kinds, and no other name shares them. `EXCEPTIONS` lists the
+names that two subfields use differently.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ EXCEPTIONS = {
 
 
 class Entry(NamedTuple):
-    """A name as one kind of scenario, or one class of its values, states it."""
+    """A name as defined by one kind of scenario, or by one class that a key selects."""
 
     name: str
     meaning: str
     symbol: str
     unit: str
     kind: str
-    switch: bool = False  # records, if it is true, the variable of this name
+    switch: bool = False  # True for keys that switch on a variable of the same name
 
     @property
     def term(self) -> str:
-        """The beginning of its meaning, which is the same in all kinds.
+        """Beginning of the meaning, equal in all kinds.
 
         >>> Entry("K", "number of students, in the ensemble", "$K$", "1", "rule").term
         'number of students'
@@ -44,17 +44,18 @@ class Entry(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its label on axes and in legends: its symbol, or its name if it has none."""
+        """Label on axes and in legends: the symbol, or the name without a symbol."""
         return self.symbol or self.name
 
 
 def entries() -> list[Entry]:
-    """Return each name once per kind that has it: keys, parameters, coordinates and variables."""
+    """Return one entry per name and kind: keys, parameters, coordinates and variables."""
     kind_entries = [entry for kind in kinds().values() for entry in (*_keys(kind), *_variables(kind))]
     return [*kind_entries, *_parameters("teacher", TEACHERS), *_parameters("weights", WEIGHTS)]
 
 
 def _keys(kind: type[AbstractScenario]) -> Iterator[Entry]:
+    """Yield the entries of a kind's keys and parameters."""
     parameters = known_parameters(kind.classes())
     for key in kind.every_key().values():
         if key.name not in parameters:
@@ -64,13 +65,17 @@ def _keys(kind: type[AbstractScenario]) -> Iterator[Entry]:
 
 
 def _parameters(kind: str, classes: Mapping[str, type]) -> Iterator[Entry]:
+    """Yield the entries of the parameters of these classes."""
     for name in known_parameters(classes):
         for key in described(classes, name).values():
             yield Entry(name, key.meaning, key.symbol, key.unit, kind)
 
 
 def _variables(kind: type[AbstractScenario]) -> Iterator[Entry]:
-    """Yield the variables that it has if all switches are on, without corrections and limits of other variables."""
+    """Yield the entries of a kind's variables with all switches on.
+
+    Corrections and limits of other variables are not included.
+    """
     switches: dict[str, Any] = {key.name: True for key in kind.every_key().values() if key.type is bool}
     scenario = kind.model_construct(**switches)
     own_variables = scenario.variables
