@@ -138,7 +138,7 @@ def test_only_rows_with_a_target_are_of_this_kind_and_their_warnings_are_shown(w
         (WORDS, {"drift": 0.1}, "rows with a target have labels of their own: leave out drift"),
         (WORDS, {"K": 3}, "rows are learnt online by one student: leave out K"),
         (WORDS, {"N": 3}, "the columns of the table are the inputs: leave out N"),
-        (WORDS, {"P": 3}, "a stream of rows has no end: give times t in place of P"),
+        (WORDS, {"P": 3}, "a stream of rows has no end: give times t instead of P"),
         (WORDS, {"rule": "bayes"}, 'the rule "bayes" is the posterior mean of a teacher, and rows with a target have'),
         (WORDS, {"population": "held_out"}, "rows is drawn with replacement: population must be table, not held_out"),
         (WORDS, {"start": {"R": 0.5}}, "real labels have no teacher: leave out R of the start"),

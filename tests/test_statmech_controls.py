@@ -130,9 +130,9 @@ def test_a_function_of_time_stands_in_a_config_as_it_was_given():
         ({"flip": {"at": [0, 2], "is": [0.1, 0.7]}}, "flip: must be at most 0.5, not 0.7"),
         ({"decay": {"at": [0, 2], "is": [0, 1]}}, "decay: cannot change with time here"),
         ({"flip": "optimal"}, "flip: has no optimum that is searched"),
-        ({"schedule": {"t0": 5}}, "schedule: the learning rate is a function of time already"),
+        ({"schedule": {"t0": 5}}, "schedule: the learning rate eta is already a function of time"),
         ({"inputs": {"spectrum": [1, 2]}}, "changes with time for gaussian inputs of equal variance only"),
-        ({"K": 2, "corrections": True}, "corrections: are those of one student"),
+        ({"K": 2, "corrections": True}, "corrections: need one student"),
         ({"K": 2, "eta": "optimal", "flip": 0, "start": {"R": [0.1, 0.2], "q": 0}}, "students who start alike"),
     ],
 )

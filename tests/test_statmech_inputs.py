@@ -108,7 +108,7 @@ def test_rows_of_a_table_are_learnt(tmp_path):
 
 
 def test_a_distribution_without_modes_has_no_theory(inputs_without_theory):
-    with pytest.raises(ScenarioError, match="isotropic inputs, and for those that state their modes"):
+    with pytest.raises(ScenarioError, match="isotropic inputs, and for inputs with known modes"):
         theory.solve(Scenario(rule="hebb", N=3, t=[1], inputs=inputs_without_theory))
 
 

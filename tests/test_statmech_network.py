@@ -32,7 +32,7 @@ REFUSED = {
     ),
     "key in the wrong place": (
         {"teacher": {"M": 3}},
-        "Known: T, w, output, network. Write M beside teacher, not in it.",
+        "Known: T, w, output, network. Write M at the top level, not inside teacher.",
     ),
     "misspelt key": ({"teacher": {"t": 1}}, 'teacher.t: "t" is not a key of teacher. Did you mean "T"?'),
     "unknown output": ({"teacher": {"output": "sgn"}}, "teacher.output: input should be 'linear' or 'sign'"),

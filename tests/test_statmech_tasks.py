@@ -52,13 +52,13 @@ OF_BOTH = [
         {"overlap": [0, -0.8], "tasks": 3, "protocol": "interleaved", "switch": None},
         "overlap: 3 tasks cannot have the overlap -0.8 with each other: it is at least -1/2",
     ),
-    ({"tasks": {"number": 2}}, "tasks: is the number of tasks; overlap and heads are keys of their own"),
+    ({"tasks": {"number": 2}}, "tasks: is the number of tasks: write overlap and heads at the top level"),
     ({"tasks": 17}, "tasks: must be at most 16, not 17"),
     ({"batch": 0}, "batch: must be at least 1, not 0"),
 ]
 OF_PERCEPTRONS = [
     ({"heads": "own"}, "heads: perceptrons have no second layer, and so no heads: leave them out"),
-    ({"K": 3}, "K: several tasks are learnt by one student: leave out K"),
+    ({"K": 3}, "K: K is not supported with several tasks, which one student learns: remove K"),
     ({"inputs": "sphere"}, "inputs: several tasks are learnt from gaussian inputs of equal variance only"),
     ({"drift": 0.1}, "drift: the teachers of several tasks do not drift: leave out drift"),
     ({"N": 2}, "N: N = 2 is too small for 2 teachers and a student: N must be at least tasks + 1"),
@@ -73,10 +73,10 @@ OF_PERCEPTRONS = [
     ({"decay": 101}, "decay: decay = 101 is too large for N = 100"),
 ]
 OF_NETWORKS = [
-    ({"overlap": [0, 0.9], "start": MATRICES}, "start: no 2 student units have these Q and R beside the teacher's T"),
+    ({"overlap": [0, 0.9], "start": MATRICES}, "start: no 2 student units have these Q and R with the teacher's T"),
     ({"start": MATRICES | {"v": [[1, 1]]}}, "start: v is 1 x 2, but heads = 2, K = 2 needs 2 x 2"),
     ({"start": {"along": [[1, 0]]}}, "start: along is 1 x 2, but K = 2, number of all teacher units = 2 needs 2 x 2"),
-    ({"start": {"along": [[1, 0], [0, 1]], "R": 0}}, "start: along states R at every overlap"),
+    ({"start": {"along": [[1, 0], [0, 1]], "R": 0}}, "start: along determines R at every overlap"),
     ({"N": 5, "M": 2}, "N: N = 5 is too small for 2 tasks of M = 2 teacher units and K = 2 student units"),
     ({"teacher": {"output": "sign"}}, "teacher: networks of several tasks learn outputs, not labels"),
     ({"inputs": {"spectrum": [0.5, 1.5]}}, "inputs: networks of several tasks learn from gaussian inputs of equal"),

@@ -193,7 +193,7 @@ def test_weights_without_a_penalty_reach_a_certified_minimum(loss, P, N):
         ({"inputs": "sphere"}, "inputs", "inputs around a centre are gaussian, anisotropic or a spectrum, not sphere"),
         ({"inputs": {"spectrum": [1, 2], "teacher": [1]}}, "inputs", "must be 2 numbers of 0 or more"),
         ({"inputs": {"spectrum": [1, 2], "shares": [0.5, 0.6]}}, "inputs", "shares of a spectrum must add up to 1"),
-        ({"inputs": {"spectrum": [1, 2], "misfit": 0.1}}, "inputs", "misfit is that of a teacher's field"),
+        ({"inputs": {"spectrum": [1, 2], "misfit": 0.1}}, "inputs", "misfit belongs to a teacher's field"),
         ({"inputs": {"spectrum": [1, 2], "ridge": [0, 1]}}, "inputs", "ridge must be greater than 0 in all groups"),
         ({"lam": 0}, "lam", "with lam = 0 the loss logistic has no minimum below alpha = 3.70003"),
         (

@@ -329,7 +329,7 @@ def test_wide_spectra_are_solved_from_large_to_small_penalties(loss):
     ("given", "sentence"),
     [
         ({"penalty": "l1"}, "penalty l1 needs inputs whose covariance is a multiple of 1: a rotation of the inputs"),
-        ({"bayes": True}, "the Bayes-optimal student is that of inputs of equal variance, not spectrum"),
+        ({"bayes": True}, "the Bayes-optimal student needs inputs of equal variance, not spectrum"),
         ({"solver": "amp"}, "message passing needs inputs of equal variance"),
         ({"inputs": {"spectrum": [1, 2], "ridge": [0, 1]}}, "ridge of a spectrum must be greater than 0"),
         ({"inputs": {"spectrum": [1, 2], "shares": [0.999, 0.001]}, "N": 7}, "a group would be empty"),

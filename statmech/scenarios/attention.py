@@ -138,5 +138,5 @@ class AttentionCell(Cell):
 
     @property
     def looks(self) -> np.ndarray:
-        """Numbers of features after which the partial sum is compared with the boundary."""
+        """Numbers of features at the checks, when the partial sum is compared with the boundary."""
         return looks(self.N, self.chunk)

@@ -53,7 +53,7 @@ def expand(given: Any) -> Any:
     if "schedule" in given or "t0" in given:
         raise ValueError(f"a rate that falls with time is written {FALLING}")
     if {*given} & OVER_TIME:
-        raise ValueError("cannot change with time here: it is a number, or a list of them")
+        raise ValueError("cannot change with time here: give a number or a list of numbers")
     if len(given) != 1 or next(iter(given)) not in SPACES:
         raise ValueError(f"an axis is a list or one of {', '.join(SPACES)} with [start, stop, number]")
     [(name, arguments)] = given.items()

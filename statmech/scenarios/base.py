@@ -57,7 +57,7 @@ class AbstractScenario(ConfigKeys):
         return own_code.digests(used_classes(self))
 
     def config(self) -> dict[str, Any]:
-        """Return this scenario as the keys of a config file, from which it can be made again.
+        """Return this scenario as the keys of a config file, in a form that scenarios can be made from.
 
         Returns
         -------

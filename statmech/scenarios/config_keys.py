@@ -189,7 +189,7 @@ class ConfigKeys(Defaults, BaseModel):
 
     @classmethod
     def is_whole(cls, name: str) -> bool:
-        """Return True if values interpolated between those of this key must be integers."""
+        """Return True if interpolated values of this key must be integers."""
         return cls.describe(name).whole
 
     @classmethod

@@ -39,12 +39,12 @@ class ControlledCell(Cell):
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """Start times of the segments of all functions of time, empty if there are none."""
+        """Start times of all segments, empty without functions of time."""
         return edges_of(control for _, control in self.controls)
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """Edges of the functions of time and numbers of values per segment.
+        """Segment edges, and the number of values per segment for each function of time.
 
         Cells of equal layout are integrated together.
         """

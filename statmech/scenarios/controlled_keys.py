@@ -138,7 +138,7 @@ def objective_problems(wishes: Mapping[str, list[Optimal]], tasks: int = 1) -> I
 def two_rates_problems(controlled: Iterable[str], schedule: object) -> Iterator[Problem]:
     """Find a schedule of a learning rate that is already a function of time."""
     if schedule is not None and "eta" in controlled:
-        yield ("schedule",), "the learning rate is a function of time already, eta: leave out one of them"
+        yield ("schedule",), "the learning rate eta is already a function of time: remove eta or schedule"
 
 
 def wishes_of(scenario: Any) -> dict[str, list[Optimal]]:
@@ -157,7 +157,7 @@ def recorded_of_optimum(wishes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def searches(scenario: Any) -> Iterator[str]:
-    """Yield a sentence with the number of controls that are optimised before a simulation, if any exist."""
+    """Yield a sentence on the controls that are optimised before a simulation, if a scenario has such controls."""
     if not getattr(scenario, "wishes", None):
         return
     number = sum(bool(cell.wishes) for cell in scenario.cells())

@@ -147,8 +147,7 @@ class Study(AbstractScenario):
     def recorded(self) -> dict[str, np.ndarray]:
         """Coordinates of the folds, and of positions or a plane if these are recorded.
 
-        The number of folds is that of the data set with the most folds: a data set with predefined folds may have
-        fewer.
+        The data set with the most folds determines their number: a data set with predefined folds may have fewer.
         """
         max_folds = max(data_sets.source(name).folds or self.folds for name in points(self.data))
         coordinates = {"fold": np.arange(max_folds)}

@@ -257,7 +257,7 @@ class Descent(OfLosses, AbstractScenario):
                 yield ("batch",), f"sampling shuffle needs a batch of 1/2, 1/3, ...: {reason}"
                 return
             if fractional_epochs := [epoch for epoch in self.epochs if not _whole(epoch / batch)]:
-                yield ("epochs",), f"{fractional_epochs[0]:g} is no whole number of steps of batch {batch:g}"
+                yield ("epochs",), f"{fractional_epochs[0]:g} is not an integer number of steps of batch {batch:g}"
                 return
         for values in self.combinations("batch", "alpha", "N"):
             num_examples = round(values["alpha"] * values["N"])
@@ -266,7 +266,7 @@ class Descent(OfLosses, AbstractScenario):
                 return
 
     def _stability_problems(self) -> Iterator[Problem]:
-        """Find the first learning rate at which the square loss diverges: its curvature is constant."""
+        """Find the first learning rate that makes the square loss diverge: its curvature is constant."""
         if self.schedule is not None:
             return
         names = ("descent", "loss", "penalty", "l1_ratio", *self.parameters, "lam", "alpha", "batch")

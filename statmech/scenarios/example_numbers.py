@@ -34,7 +34,7 @@ def number_problems(scenario: Grid) -> Iterator[Problem]:
 
 
 def numbers(scenario: Grid) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return the dimensions of the sweep along which P = alpha N varies, and P along these dimensions."""
+    """Return the dimensions of the sweep that P = alpha N varies along, and P as an array."""
     dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
     P = [round(values["alpha"] * values["N"]) for values in scenario.combinations("alpha", "N")]
     return tuple(dims), np.reshape(np.array(P, int), [scenario.shape[dim] for dim in dims])

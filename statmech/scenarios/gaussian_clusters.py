@@ -130,7 +130,7 @@ class Clusters(AbstractScenario):
         yield from () if input_problems else self._penalty_problems()
 
     def _penalty_problems(self) -> Iterator[Problem]:
-        """Find penalties for which there is no minimum or theory has no equations."""
+        """Find penalties without a minimum, or without equations of theory."""
         for values in self.combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
             if values["lam"] != 0:
                 continue
@@ -237,7 +237,7 @@ def within_problems(scenario: AbstractScenario) -> Iterator[Problem]:
             yield problem
             return
         if isinstance(inputs, Spectrum) and inputs.misfit:
-            yield ("inputs",), "misfit is that of a teacher's field: clusters have none"
+            yield ("inputs",), "misfit belongs to a teacher's field: clusters have no teacher"
             return
         if isinstance(inputs, Spectrum) and inputs.ridge and not all(inputs.ridge):
             yield ("inputs",), "ridge must be greater than 0 in all groups"

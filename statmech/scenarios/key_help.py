@@ -24,7 +24,7 @@ def documented(text: str, fields: dict[str, FieldInfo], parameters: dict[str, Ke
     fields
         The fields of the class.
     parameters
-        Further keys, the parameters of what learns.
+        Further keys, the parameters of the learning algorithms.
     """
     keys = [(name, _form(field), field.description or "", _of(field)) for name, field in fields.items()]
     for name, key in parameters.items():
@@ -47,7 +47,7 @@ def call_of(fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> Signatu
     fields
         The fields of the class.
     parameters
-        Further keys, the parameters of what learns.
+        Further keys, the parameters of the learning algorithms.
     """
     defaults = {name: _default(field) for name, field in fields.items()}
     defaults |= {name: key.default for name, key in parameters.items()}
@@ -61,7 +61,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _of(field: FieldInfo) -> dict[str, Any]:
-    """Return the JSON Schema extras of a field, empty if there are none."""
+    """Return the JSON Schema extras of a field, or an empty dict."""
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 

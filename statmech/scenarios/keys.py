@@ -98,7 +98,7 @@ def name_among(known: Collection[str], noun: str, elsewhere: Mapping[str, str] |
 
 
 def recorded(noun: str, read: Callable[[Any], Any] = listed, value_type: Any = Nonnegative) -> ReadAs:
-    """Return the type of the increasing values at which a run is recorded, called `noun` in messages."""
+    """Return the type of increasing recorded values, such as times, called `noun` in messages."""
     values = tuple[value_type, ...]
     json_schema = WithJsonSchema(axis_schema(TypeAdapter(value_type).json_schema(), spaced=True))
     return ReadAs(Annotated[values, BeforeValidator(read), Field(min_length=1), increasing(noun), json_schema])

@@ -56,7 +56,7 @@ WITHOUT = {  # keys of other kinds, with the reason why the table excludes them
     **dict.fromkeys((*OF_TEACHERS, "drift"), "rows with a target have labels of their own: leave out {}"),
     "N": "the columns of the table are the inputs: leave out {}",
 }
-ELSEWHERE = {**WITHOUT, "alpha": "rows of a table are counted: give the number of examples P in place of {}"}
+ELSEWHERE = {**WITHOUT, "alpha": "rows of a table are counted: give the number of examples P instead of {}"}
 
 OF_ROWS = {
     "eps_y": Variable((), "generalization error on fresh labels with noise, those of the table", r"$\epsilon_y$"),
@@ -265,7 +265,9 @@ def check_keys(given: dict[str, Any], elsewhere: Mapping[str, str]) -> None:
     if inside := [
         name for section in _sections(given.get("inputs")) for name in ("population", "model") if name in section
     ]:
-        raise ScenarioError([(("inputs",), f"{inside[0]} is a key of the config, beside inputs and not in it")])
+        raise ScenarioError(
+            [(("inputs",), f"`{inside[0]}` belongs at the top level of the config, not inside `inputs`")]
+        )
 
 
 def row_problems(inputs: Any) -> Iterator[Problem]:

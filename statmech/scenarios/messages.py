@@ -36,7 +36,7 @@ def problems(failure: ValidationError, keys: list[str], sections: dict[str, list
         location = location[1:] if location[:1] == ("parameters",) else location
         sentence = _sentence(error, location, _known(location, keys, sections or {}))
         if error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in sentence:
-            sentence += f" Write {location[-1]} beside {location[0]}, not in it."
+            sentence += f" Write {location[-1]} at the top level, not inside {location[0]}."
         explained.append((location, sentence))
     left = len(errors) - MOST
     return [*explained, ((), f"and {left:,} more problems")] if left > 0 else explained

@@ -259,8 +259,8 @@ class Network(AbstractScenario):
             elif self.symmetric or self.identical:
                 yield (
                     ("start",),
-                    "an optimum needs students that start unequal, for others stay on the plateau: "
-                    "state their overlaps, as in start: {Q: 0.25, R: {diagonal: 0.05}}",
+                    "an optimum needs students that start unequal, because others stay on the plateau: "
+                    "give their overlaps, as in start: {Q: 0.25, R: {diagonal: 0.05}}",
                 )
 
     def _objective_problems(self) -> Iterator[Problem]:
@@ -516,7 +516,7 @@ class NetworkCell(ControlledCell):
 
     @property
     def averages(self) -> str:
-        """Method by which theory averages the activation, empty if there is no method."""
+        """Method of averaging the activation in theory, empty without a method."""
         if self.activation.has_closed_forms:
             return "line integral" if self.activation.kinks else "closed form"
         smooth = not self.activation.kinks and self.K + self.M <= MOST_BY_QUADRATURE

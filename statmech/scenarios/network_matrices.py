@@ -241,7 +241,7 @@ class NetworkStart(Section):
         units = self.of(K, M)
         if not _positive(np.block([[T, units.R.T], [units.R, units.Q]])):
             return [
-                f"no {K} student units have these Q and R beside the teacher's T: the Gram matrix of all units would "
+                f"no {K} student units have these Q and R with the teacher's T: the Gram matrix of all units would "
                 "not be positive semidefinite (for one teacher unit, |R| is at most sqrt(Q T))"
             ]
         return []

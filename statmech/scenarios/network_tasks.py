@@ -2,10 +2,11 @@ r"""Networks that learn several tasks online: the tasks' teachers, the student's
 
 A config file with the keys `network` and `tasks` becomes a `NetworkTasks`. Each task has M teacher units, with the
 products T of the key `teacher`. Unit m of one task and unit n of another have the product :math:`rT_{mn}`, with the
-overlap r of the tasks. As in a `Network`, each step learns a new example. It belongs to one task: the protocol gives
-the probability of each task at t = steps/N (`statmech.protocols`). With a `batch` of b, a step takes the mean over b such
-examples. With `heads: own` the student has a second layer for each task, and an example changes the layer of its own
-task only.
+overlap r of the tasks.
+
+As in a `Network`, each step learns a new example. It belongs to one task: the protocol gives the probability of each
+task at t = steps/N (`statmech.protocols`). With a `batch` of b, a step takes the mean over b such examples. With
+`heads: own` the student has a second layer for each task, and an example changes the layer of its own task only.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class NetworkTasks(TaskKeys, Network):
             yield ("teacher",), "networks of several tasks learn outputs, not labels: leave out `output: sign`"
         for cell in self.representatives("network"):
             if not cell.activation.has_closed_forms:
-                reason = f"several tasks need the closed forms of an activation's averages, and {cell.name} has none"
+                reason = f"several tasks need an activation with closed forms of its averages, not {cell.name}"
                 yield ("network",), reason
             elif cell.teacher_activation != cell.activation:
                 yield ("teacher",), "the teachers of several tasks have the activation of the students"

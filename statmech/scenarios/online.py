@@ -1,7 +1,7 @@
 """Online learning: the rule, the students, the inputs and the initial conditions of a sweep.
 
 A config file with the key `rule` becomes a `Scenario`, the input of `simulate.run` and `theory.solve`. The
-parameters of all rules in `statmech.rules` are keys (`eta`, `margin`, ...), also those of a user's rules.
+parameters of all rules in `statmech.rules`, including a user's rules, are keys (`eta`, `margin`, ...).
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ VECTORS_STEP_PER_DIMENSION = 4.5e-9
 IN_GROUPS, LANES_IN_GROUPS = 1.25, 32  # factor per group of variances; seeds of one batch
 DRIFTING, FADING = 2.5, 1.3  # measured: 1.9 to 3.1; with decay or a schedule alone 1.0 to 1.3
 CALL = 3e-3  # overhead of starting and reading a batch of seeds
-# overhead of a parameter combination if many are batched in one call, and the students up to which they are batched
+# overhead of a parameter combination if many are batched in one call; maximum number of students for batching
 COMBINATION, SHARED = 4e-5, 3
 VOTE_OF_FEW, VOTE_PER_TURN = 1e-5, 1e-7  # one seed's majority vote at one time: exact, or per test circle and student
 
@@ -262,9 +262,9 @@ class Scenario(AbstractScenario):
         if any(not isinstance(inputs, Gaussian) for inputs in points(self.inputs)):
             yield (name,), "changes with time for gaussian inputs of equal variance only"
         if self.corrections and (self.wishes or max(points(self.K)) > 1):
-            yield ("corrections",), f"are those of one student, K = 1, where {name} is given as a function of time"
+            yield ("corrections",), f"need one student, K = 1, if {name} is a function of time"
         if self.wishes and not self.exchangeable:
-            yield ("start",), "an optimal learning rate is that of students who start alike"
+            yield ("start",), "an optimal learning rate needs students with equal starts"
 
     def _size_problems(self) -> Iterator[Problem]:
         """Find the first combination of N, K, inputs and rates that is not possible."""
@@ -301,7 +301,7 @@ class Scenario(AbstractScenario):
             if not isinstance(inputs, Gaussian):
                 yield (
                     ("corrections",),
-                    f"the corrections of order 1/N are those of gaussian inputs, not {label_of(inputs)}",
+                    f"corrections of order 1/N need gaussian inputs, not {label_of(inputs)}",
                 )
                 return
         R_start = self.start.R if isinstance(self.start, Start) else 0.0
@@ -315,9 +315,7 @@ class Scenario(AbstractScenario):
     @property
     def unsolved(self) -> str:
         has_equations = all(inputs.isotropic or inputs.structured for inputs in points(self.inputs))
-        return (
-            "" if has_equations else "theory has equations for isotropic inputs, and for those that state their modes"
-        )
+        return "" if has_equations else "theory has equations for isotropic inputs, and for inputs with known modes"
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
@@ -391,7 +389,7 @@ class Scenario(AbstractScenario):
         return float(np.mean(gram) * np.mean(few_students) * np.mean(constant))
 
     def _slower(self) -> float:
-        """Return the mean factor by which drift, decay and schedules slow down a step."""
+        """Return the mean slowdown of a step due to drift, decay and schedules, as a factor."""
         drifting = float(np.mean([rate > 0 for rate in points(self.drift)]))
         changing = any(
             value != UNCHANGED[name] for name in ("decay", "schedule") for value in points(getattr(self, name))

@@ -119,7 +119,7 @@ class OnlineClusters(AbstractScenario):
     def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Raise `ScenarioError` for keys of teachers, ensembles, and learners of stored examples."""
         if "loss" in given:
-            raise ScenarioError([(("loss",), "clusters are learnt by a rule or by a loss: leave out one of them")])
+            raise ScenarioError([(("loss",), "clusters are learnt by a rule or by a loss: remove one of the two keys")])
         if "K" in given:
             raise ScenarioError([(("K",), "clusters are learnt online by one student: leave out K")])
         return without(given, (*OF_TEACHERS, "drift"))
@@ -127,7 +127,7 @@ class OnlineClusters(AbstractScenario):
     def _problems(self) -> Iterator[Problem]:
         yield from steps_problems(self.t[-1], max(points(self.N)))
         if any(issubclass(RULES[name], Bayes) for name in points(self.rule)):
-            yield ("rule",), 'the rule "bayes" is the posterior mean of a teacher, and clusters have none'
+            yield ("rule",), 'the rule "bayes" is the posterior mean of a teacher, and clusters have no teacher'
         else:
             yield from start_problems(self.start, points(self.rule), [1], self.dtype)
         yield from list(within_problems(self)) or list(unsuited_problems(self))

@@ -55,7 +55,7 @@ from statmech.schedules import SCHEDULES
 ELSEWHERE = {
     **WITHOUT,
     "K": "rows are learnt online by one student: leave out {}",
-    **dict.fromkeys(("P", "alpha"), "a stream of rows has no end: give times t in place of {}"),
+    **dict.fromkeys(("P", "alpha"), "a stream of rows has no end: give times t instead of {}"),
 }
 STUDENT = {name: SIMULATED[name] for name in ("m_field", "length_field", "length")}
 VARIABLES = STUDENT | {"eps_y": replace(OF_ROWS["eps_y"], dims=("t",))}
@@ -122,7 +122,10 @@ class OnlineRows(AbstractScenario):
     def _problems(self) -> Iterator[Problem]:
         yield from row_problems(self.inputs)
         if any(issubclass(RULES[name], Bayes) for name in points(self.rule)):
-            yield ("rule",), 'the rule "bayes" is the posterior mean of a teacher, and rows with a target have none'
+            yield (
+                ("rule",),
+                'the rule "bayes" is the posterior mean of a teacher, and rows with a target have no teacher',
+            )
         else:
             yield from start_problems(self.start, points(self.rule), [1], self.dtype)
         if isinstance(self.start, Start) and np.any(self.start.R):

@@ -68,11 +68,11 @@ DRAWN = PerceptronStart()  # limit of entries drawn from N(0, 1)
 CHANGING = {name: default for name, default in UNCHANGED.items() if name != "drift"}
 NOT_HERE = {
     "heads": "perceptrons have no second layer, and so no heads: leave them out",
-    "K": "several tasks are learnt by one student: leave out K",
+    "K": "K is not supported with several tasks, which one student learns: remove K",
     "inputs": "several tasks are learnt from gaussian inputs of equal variance only: leave out inputs",
     "drift": "the teachers of several tasks do not drift: leave out drift",
     "corrections": "several tasks have no equations for corrections of order 1/N: leave out corrections",
-    "gram": "several tasks record R and the length in place of the Gram matrix: leave out gram",
+    "gram": "several tasks record R and the length instead of the Gram matrix: leave out gram",
 }
 
 

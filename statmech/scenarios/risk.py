@@ -223,7 +223,7 @@ class Risk(OfLosses, AbstractScenario):
         if self.bayes:
             yield (
                 ("bayes",),
-                f"the Bayes-optimal student is that of inputs of equal variance, not {label_of(anisotropic[0])}",
+                f"the Bayes-optimal student needs inputs of equal variance, not {label_of(anisotropic[0])}",
             )
         if self.solver == "amp":
             yield ("solver",), f"message passing needs inputs of equal variance, not {label_of(anisotropic[0])}"
@@ -342,8 +342,8 @@ class RiskCell(LossCell):
 
 
 # seconds of a run on one core per P N m + m^3 operations, m = min(N, P): medians at N = 400 and 800, alpha 0.5 to 8,
-# lam 0 to 1, on an Intel Xeon, 23 November 2026; single runs take half to twice as long, with an l1 norm up to five times.
-# Minimum with kinks, and random features: on an AMD EPYC, 25 November 2026
+# lam 0 to 1, on an Intel Xeon, 23 November 2026; single runs take half to twice as long, with an l1 norm up to five
+# times. Minimum with kinks, and random features: on an AMD EPYC, 25 November 2026
 SMOOTH, KINKED, WITH_L1, LEAST_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
 LEAST_WITH_KINKS = 8e-3
 FRESH, FRESH_PER_LATENT = 2e-4, 1e-6  # errors of random features are measured on fresh inputs

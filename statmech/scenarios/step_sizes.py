@@ -13,7 +13,7 @@ CONSTANT = "hyperbolic"  # default for learning rates without a schedule
 
 
 def steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
-    """Return the numbers of steps, rounded from N t, after which order parameters are recorded.
+    """Return the numbers of steps at the recorded times, N t rounded to integers.
 
     >>> steps([0.01, 0.5, 1], N=20)
     array([ 0, 10, 20])

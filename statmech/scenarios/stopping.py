@@ -153,7 +153,7 @@ class StoppingCell(Cell):
 
     @property
     def looks(self) -> np.ndarray:
-        """Numbers of features after which a sum is compared with the boundary."""
+        """Numbers of features at the checks, when a sum is compared with the boundary."""
         return looks(self.N, self.chunk)
 
 

@@ -56,7 +56,7 @@ ProtocolAxis = Annotated[
 def _without_section(given: Any) -> Any:
     """Check that `tasks` is a number: the keys of a section belong at the top level of the config."""
     if isinstance(given, dict):
-        raise ValueError("is the number of tasks; overlap and heads are keys of their own, beside it")
+        raise ValueError("is the number of tasks: write overlap and heads at the top level of the config")
     return given
 
 

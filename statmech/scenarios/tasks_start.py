@@ -120,7 +120,7 @@ class TasksStart(Section):
             Empty if they can.
         """
         if self.along is not None and not (self.R is None and self.drawn is None):
-            return ["along states R at every overlap: give either along, or R, or drawn"]
+            return ["along determines R at every overlap: give either along, or R, or drawn"]
         sentences = shape_problems("along", self.along, (K, len(T)), "K, number of all teacher units")
         if _form_of_heads(self.v) == "given":
             sentences += shape_problems("v", self.v, (heads, K), "heads, K")

@@ -53,7 +53,7 @@ class Variable:
         return {"long_name": self.long_name, "units": "1", **self.attrs}
 
 
-FIELD = {  # for inputs of unequal variance: cosines of fields and of weights differ
+FIELD = {  # for inputs of unequal variance: cosines of fields differ from cosines of weights
     "R_field": ("cosine of a student's field and the teacher's", "$R_h$"),
     "q_field": ("cosine of two students' fields, mean over the other students", "$q_h$"),
     "length_field": ("standard deviation of a student's field", "$l_h$"),
