@@ -137,6 +137,6 @@ class AttentionCell(Cell):
     index: tuple[int, ...]
 
     @property
-    def looks(self) -> np.ndarray:
+    def looks(self) -> np.ndarray:  # style: ok
         """Numbers of features at the checks, when the partial sum is compared with the boundary."""
         return looks(self.N, self.chunk)

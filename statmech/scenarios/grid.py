@@ -17,7 +17,7 @@ from statmech.scenarios.kind import Kind
 
 
 class Grid(Kind):
-    """Axes, some of them parallel (`zipped`), and all points of the grid that they span."""
+    """Axes, parallel ones listed in `zipped`, and all points of the grid that they span."""
 
     if TYPE_CHECKING:  # fields of `ConfigKeys`
         zipped: tuple[tuple[str, ...], ...]

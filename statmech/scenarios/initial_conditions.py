@@ -81,7 +81,7 @@ class Start(BaseModel):
         K
             Number of students.
         dtype
-            Precision in which the Gram matrix must have a root.
+            Floating-point type that must hold the squared lengths.
 
         Returns
         -------

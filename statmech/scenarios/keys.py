@@ -83,7 +83,7 @@ def increasing(noun: str) -> AfterValidator:
 
 
 def name_among(known: Collection[str], noun: str, elsewhere: Mapping[str, str] | None = None) -> Any:
-    """Return a validator that accepts the `known` names only.
+    """Return a validator that accepts only names in `known`.
 
     The error gives the reason in `elsewhere`, or suggests the most similar name.
     """

@@ -129,7 +129,7 @@ class TeacherSection(Section):
         M
             Number of teacher units.
         dtype
-            Precision in which products of weight vectors must be finite.
+            Floating-point type that must hold products of weight vectors.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class NetworkStart(Section):
         T : array (M, M)
             Products of the teacher units.
         dtype
-            Precision in which products of weight vectors must be finite.
+            Floating-point type that must hold products of weight vectors.
 
         Returns
         -------

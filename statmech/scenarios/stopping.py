@@ -152,7 +152,7 @@ class StoppingCell(Cell):
         return float(rise(self.boundary, self.mean))
 
     @property
-    def looks(self) -> np.ndarray:
+    def looks(self) -> np.ndarray:  # style: ok
         """Numbers of features at the checks, when a sum is compared with the boundary."""
         return looks(self.N, self.chunk)
 

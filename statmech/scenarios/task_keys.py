@@ -154,7 +154,7 @@ class TaskCell(ControlledCell):
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """Times at which the protocol or a function of time jumps."""
+        """Times of all jumps of the protocol and of functions of time."""
         return tuple(sorted({*map(float, self.pieces.starts), *super().edges}))
 
     @property

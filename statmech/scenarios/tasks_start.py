@@ -112,7 +112,7 @@ class TasksStart(Section):
         K, T, heads
             As in `of`.
         dtype
-            Precision in which products of weight vectors must be finite.
+            Floating-point type that must hold products of weight vectors.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class PerceptronStart(Section):
         between
             The cosines of the teachers.
         dtype
-            Precision in which the squared length must be finite.
+            Floating-point type that must hold the squared length.
 
         Returns
         -------
