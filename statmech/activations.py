@@ -176,9 +176,9 @@ def _I2(C: Array, last: float) -> Array:
 
 
 def _I3(C: Array, last: float) -> Array:
-    wide = 1 + C[0, 0]
-    spread = wide * (last + C[2, 2]) - C[0, 2] ** 2
-    return 2 / np.pi * (C[1, 2] * wide - C[0, 1] * C[0, 2]) / (wide * namespace(C).sqrt(spread))
+    first_variance = 1 + C[0, 0]
+    det = first_variance * (last + C[2, 2]) - C[0, 2] ** 2
+    return 2 / np.pi * (C[1, 2] * first_variance - C[0, 1] * C[0, 2]) / (first_variance * namespace(C).sqrt(det))
 
 
 def _I4(C: Array, last: float) -> Array:
@@ -188,9 +188,14 @@ def _I4(C: Array, last: float) -> Array:
 
     def product(i: int, j: int) -> Array:
         """Covariance of two fields given the first two under Gaussians, times det; 1 is added on the diagonal."""
-        own = (1.0 if i == 2 else last) if i == j else 0.0
+        added_variance = (1.0 if i == 2 else last) if i == j else 0.0
         left, right = C[0, i], C[1, i]
-        return det * (C[i, j] + own) - a * right * C[1, j] - b * left * C[0, j] + c * (left * C[1, j] + right * C[0, j])
+        return (
+            det * (C[i, j] + added_variance)
+            - a * right * C[1, j]
+            - b * left * C[0, j]
+            + c * (left * C[1, j] + right * C[0, j])
+        )
 
     return 4 / np.pi**2 / xp.sqrt(det) * xp.arcsin(product(2, 3) / xp.sqrt(product(2, 2) * product(3, 3)))
 
@@ -233,16 +238,16 @@ class Relu(Activation):
         return C[0, 1] * orthant_2(C) + root(determinant(C, 0, 1)) / (2 * np.pi)
 
     def I3(self, C: Array) -> Array:
-        both = orthant_2(_of(C, 0, 2))
-        return C[1, 2] * both + ratio(C[0, 1] * root(determinant(C, 0, 2)), 2 * np.pi * C[0, 0])
+        both_positive = orthant_2(_of(C, 0, 2))
+        return C[1, 2] * both_positive + ratio(C[0, 1] * root(determinant(C, 0, 2)), 2 * np.pi * C[0, 0])
 
     def I4(self, C: Array) -> Array:
         fields = Correlations(C)
         result = C[2, 3] * fields.all_positive()
         for i, j, k, l in ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1)):
             response = C[2, i] * _rest(C, 3, j, i) + C[2, j] * _rest(C, 3, i, j)
-            others = (np.pi - fields.given_two(i, j, k, l)) / (2 * np.pi)
-            result = result + ratio(response, 2 * np.pi * root(determinant(C, i, j))) * others
+            others_positive = (np.pi - fields.given_two(i, j, k, l)) / (2 * np.pi)
+            result = result + ratio(response, 2 * np.pi * root(determinant(C, i, j))) * others_positive
         return positive(C) * result
 
     def J2(self, C: Array) -> Array:
@@ -266,10 +271,10 @@ class Relu(Activation):
     def S4(self, C: Array) -> Array:
         fields, result = Correlations(C), 0.0
         for i, j, k in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
-            turn = np.pi - fields.given_one(i, j, 3) - fields.given_one(i, k, 3)
-            result = result + ratio(C[2, i] * turn, root(C[i, i]))
-        turn = 2 * np.pi - sum(fields.given_one(3, i, j) for i, j in ((0, 1), (0, 2), (1, 2)))
-        return positive(C) * (result + ratio(C[2, 3] * turn, root(C[3, 3]))) / (2 * np.pi) ** 1.5
+            angle_deficit = np.pi - fields.given_one(i, j, 3) - fields.given_one(i, k, 3)
+            result = result + ratio(C[2, i] * angle_deficit, root(C[i, i]))
+        angle_deficit = 2 * np.pi - sum(fields.given_one(3, i, j) for i, j in ((0, 1), (0, 2), (1, 2)))
+        return positive(C) * (result + ratio(C[2, 3] * angle_deficit, root(C[3, 3]))) / (2 * np.pi) ** 1.5
 
 
 def _of(C: Array, *fields: int) -> Array:

@@ -125,17 +125,17 @@ def run(scenario: AbstractScenario | str | Path, *, progress: bool | None = None
     import simulate
     import theory
 
-    known, name, shipped = _scenario(scenario)
+    parsed_scenario, name, shipped_config = _scenario(scenario)
     if overrides:
-        known = scenario_from({**known.config(), **overrides})
-    figure = figures.named(known.figure, shipped, known.CHOICE)
+        parsed_scenario = scenario_from({**parsed_scenario.config(), **overrides})
+    figure = figures.named(parsed_scenario.figure, shipped_config, parsed_scenario.CHOICE)
     with shown("simulation", progress) as bar:
-        simulation = simulate.run(known, _shown_on(bar))
-    if known.unsolved:
-        return Results(known, simulation, None, name=name, figure=figure)
+        simulation = simulate.run(parsed_scenario, _shown_on(bar))
+    if parsed_scenario.unsolved:
+        return Results(parsed_scenario, simulation, None, name=name, figure=figure)
     with shown("theory", progress) as bar:
-        solution = theory.solve(known, _shown_on(bar))
-    return Results(known, simulation, solution, name=name, figure=figure)
+        solution = theory.solve(parsed_scenario, _shown_on(bar))
+    return Results(parsed_scenario, simulation, solution, name=name, figure=figure)
 
 
 def _shown_on(bar: Bar) -> Callable[[int, int], None]:
@@ -242,18 +242,18 @@ def draw(
     import figures
     from figures.style import drawn_for
 
-    asked = {"x": x, "y": y, "series": series, "split": split, "over": over, "points": points, "fit": fit}
-    stated = {name: str(value) if isinstance(value, Path) else value for name, value in asked.items() if value}
-    if figure and (stated or isinstance(simulation, list | tuple | dict)):
+    options = {"x": x, "y": y, "series": series, "split": split, "over": over, "points": points, "fit": fit}
+    given_options = {name: str(value) if isinstance(value, Path) else value for name, value in options.items() if value}
+    if figure and (given_options or isinstance(simulation, list | tuple | dict)):
         raise ConfigError("a published figure says itself what it shows: leave out all else")
     with drawn_for(style, residuals):
         if isinstance(simulation, list | tuple | dict):
-            return figures.compose(_labelled(simulation), composition_of(stated))
-        shown = results_of(simulation, theory)
-        if stated:
-            return figures.compose(shown, composition_of(stated))
-        name = figures.named(figure or shown.figure, "", shown.scenario.CHOICE)
-        return figures.draw(figure, shown) if figure else figures.drawn(name, shown).figure
+            return figures.compose(_labelled(simulation), composition_of(given_options))
+        single_results = results_of(simulation, theory)
+        if given_options:
+            return figures.compose(single_results, composition_of(given_options))
+        name = figures.named(figure or single_results.figure, "", single_results.scenario.CHOICE)
+        return figures.draw(figure, single_results) if figure else figures.drawn(name, single_results).figure
 
 
 def _labelled(
@@ -262,11 +262,11 @@ def _labelled(
     """Results by their labels: the names of their configs or folders or, if these are not different, of what learns."""
     if isinstance(several, dict):
         return several
-    kinds = [str(getattr(one.scenario, one.scenario.CHOICE)) for one in several]
-    for labels in ([one.name for one in several], kinds):
+    kinds = [str(getattr(item.scenario, item.scenario.CHOICE)) for item in several]
+    for labels in ([item.name for item in several], kinds):
         if all(labels) and len({*labels}) == len(labels):
             return dict(zip(labels, several, strict=True))
-    return {f"{label} {number}": one for number, (label, one) in enumerate(zip(kinds, several, strict=True), 1)}
+    return {f"{label} {number}": item for number, (label, item) in enumerate(zip(kinds, several, strict=True), 1)}
 
 
 def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None = None) -> Any:

@@ -251,8 +251,8 @@ def threshold(
     >>> [float(threshold(name, 0.01, 1.0, 1.0).round(4)) for name in BOUNDARIES]
     [0.9994, 1.5174, 0.6632, 0.6632]
     """
-    chosen = boundary_of(boundary)
-    return np.maximum(chosen.threshold(*_checked(error_rate, mean, variance, theta)), 0.0)
+    boundary_object = boundary_of(boundary)
+    return np.maximum(boundary_object.threshold(*_checked(error_rate, mean, variance, theta)), 0.0)
 
 
 def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:
@@ -282,10 +282,10 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
     """
     tau, mean, variance, theta = np.broadcast_arrays(*(np.asarray(v, float) for v in (tau, mean, variance, theta)))
     deviation = np.sqrt(variance)
-    below = np.minimum(tau, theta)
-    reflected = np.exp(2 * mean * tau / variance + log_ndtr((below - 2 * tau - mean) / deviation))
-    between = ndtr((theta - mean) / deviation) - ndtr((below - mean) / deviation)
-    return reflected + between
+    lower_level = np.minimum(tau, theta)
+    reflected = np.exp(2 * mean * tau / variance + log_ndtr((lower_level - 2 * tau - mean) / deviation))
+    between_levels = ndtr((theta - mean) / deviation) - ndtr((lower_level - mean) / deviation)
+    return reflected + between_levels
 
 
 def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -303,10 +303,12 @@ def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, t
         tau = np.maximum(tau + step, lowest)
         if ((np.abs(step) <= 1e-14 * deviation) | (tau == lowest)).all():
             break
-    low = tau <= lowest
-    if low.any():
+    is_lowest = tau <= lowest
+    if is_lowest.any():
         tau = np.asarray(tau)
-        tau[low] = _low_constant(*(np.asarray(values)[low] for values in (error_rate, mean, deviation, theta)))
+        tau[is_lowest] = _low_constant(
+            *(np.asarray(values)[is_lowest] for values in (error_rate, mean, deviation, theta))
+        )
     return tau
 
 
@@ -317,16 +319,16 @@ def _low_constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarra
     if start.all():
         return np.zeros_like(lowest)
 
-    def off(
+    def log_ratio(
         tau: np.ndarray, error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
         return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / error_rate)
 
     ends = np.zeros_like(lowest), np.where(start, 0.0, lowest)
-    found = zeros(off, *ends, (error_rate, mean, deviation, theta))
-    if not np.all(found.success | start):
+    solution = zeros(log_ratio, *ends, (error_rate, mean, deviation, theta))
+    if not np.all(solution.success | start):
         raise SolverError("no constant boundary was found: is error_rate below 1e-50?")
-    return np.where(start, 0.0, found.x)
+    return np.where(start, 0.0, solution.x)
 
 
 def _checked(*given: ArrayLike) -> list[np.ndarray]:
@@ -336,4 +338,4 @@ def _checked(*given: ArrayLike) -> list[np.ndarray]:
     if not (variance > 0).all():
         raise ScenarioError([(("variance",), "must be greater than 0")])
     numbers = [error_rate, mean, variance, theta]
-    return list(np.broadcast_arrays(*numbers)) if any(of.ndim for of in numbers) else numbers
+    return list(np.broadcast_arrays(*numbers)) if any(array.ndim for array in numbers) else numbers

@@ -20,9 +20,9 @@ def forget_of_another(cls: type, function: str, names: tuple[str, ...], base: ty
     ((0.0,), ())
     """
 
-    def place(name: str) -> int:
-        return next(place for place, parent in enumerate(cls.__mro__) if name in vars(parent))
+    def find_depth(name: str) -> int:
+        return next(depth for depth, parent in enumerate(cls.__mro__) if name in vars(parent))
 
     for name in names:
-        if place(name) > place(function):
+        if find_depth(name) > find_depth(function):
             setattr(cls, name, vars(base)[name])

@@ -88,9 +88,9 @@ def find(config: str | Path) -> Path:
     path = path.parent if path.name == STORE else path
     if path.is_file() or (path / STORE).is_dir():
         return path
-    named = SHIPPED / f"{config}.yaml"
-    if path.suffix == "" and path.name == str(config) and named.is_file():
-        return named
+    shipped_file = SHIPPED / f"{config}.yaml"
+    if path.suffix == "" and path.name == str(config) and shipped_file.is_file():
+        return shipped_file
     raise ConfigError(f"{config}: {_missing(path)}")
 
 
@@ -116,9 +116,9 @@ def _stores(folder: Path, inside: str = "") -> list[Path]:
 
 def _without_results(path: Path) -> str:
     inside = sorted({str(store.parent) for store in _stores(path, "*/")})
-    found = f". Folders with results in it: {', '.join(inside)}" if inside else ""
+    hint = f". Folders with results in it: {', '.join(inside)}" if inside else ""
     results = "with theory.zarr alone" if (path / "theory.zarr").is_dir() else "without results"
-    return f"a folder {results}: no {STORE}{found}"
+    return f"a folder {results}: no {STORE}{hint}"
 
 
 def _missing(path: Path) -> str:
@@ -166,17 +166,17 @@ def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = Fals
     """
     path, overrides = find(config), [overrides] if isinstance(overrides, str) else overrides
     document = _parse(path)
-    given, places = overridden(document, overrides)
-    given = _without_parameters_of_others(given, places)
-    problems = list(check(given)) if check else []
+    keys, override_by_key = overridden(document, overrides)
+    keys = _without_parameters_of_others(keys, override_by_key)
+    problems = list(check(keys)) if check else []
     try:
-        scenario = scenario_from(given)
+        scenario = scenario_from(keys)
         problems += scenario.data_problems() if data else []
         problems += _figure_problems(scenario)
     except ScenarioError as failure:
         problems = [*failure.problems, *problems]
     if problems:
-        raise ConfigError("\n".join(_located(ScenarioError(problems), path, document, places)))
+        raise ConfigError("\n".join(_located(ScenarioError(problems), path, document, override_by_key)))
     return scenario
 
 
@@ -189,12 +189,12 @@ def _without_parameters_of_others(given: dict[str, Any], places: dict[str, str])
     """
     kind = kind_of(given)
     choices = kind.choices() if hasattr(kind, "CHOICE") else {}
-    chosen = [(choices[key], name) for key in choices for name in _every(given.get(key, []))]
-    if not any(key in places for key in choices) or any(name not in known for known, name in chosen):
+    selection = [(choices[key], name) for key in choices for name in _every(given.get(key, []))]
+    if not any(key in places for key in choices) or any(name not in registry for registry, name in selection):
         return given
-    kept = {name for known, one in chosen for name in parameters_of(known[one])}
-    others = known_parameters(kind.classes()).keys() - kept - places.keys()
-    return {name: value for name, value in given.items() if name not in others}
+    used_names = {name for registry, class_name in selection for name in parameters_of(registry[class_name])}
+    unused_names = known_parameters(kind.classes()).keys() - used_names - places.keys()
+    return {name: value for name, value in given.items() if name not in unused_names}
 
 
 def _every(value: Any) -> list[Any]:
@@ -203,8 +203,10 @@ def _every(value: Any) -> list[Any]:
 
 def _figure_problems(scenario: AbstractScenario) -> list[Problem]:
     """Why a figure cannot show what its section asks for; one that is named is checked where figures are known."""
-    wish = scenario.figure
-    return [(("figure", *key), why) for key, why in wish.problems(scenario)] if isinstance(wish, Composition) else []
+    figure = scenario.figure
+    return (
+        [(("figure", *key), why) for key, why in figure.problems(scenario)] if isinstance(figure, Composition) else []
+    )
 
 
 def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -213,7 +215,7 @@ def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[st
     >>> overridden({"rule": "hebb", "t": [1]}, ["start.R=0.5"])
     ({'rule': 'hebb', 't': [1], 'start': {'R': 0.5}}, {'start': 'start.R=0.5'})
     """
-    changed, places, problems = dict(given), {}, []
+    changed, override_by_key, problems = dict(given), {}, []
     for override in overrides:
         try:
             name, value = _override(override)
@@ -222,10 +224,10 @@ def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[st
             continue
         first, *inner = name.split(".")
         _set(changed, [first, *inner], value)
-        places[first] = override
+        override_by_key[first] = override
     if problems:
         raise ConfigError("\n".join(problems))
-    return changed, places
+    return changed, override_by_key
 
 
 def written(scenario: AbstractScenario) -> str:
@@ -237,19 +239,19 @@ def written(scenario: AbstractScenario) -> str:
     t: [1.0, 2.0]
     eta: 0.5
     """
-    every, zipped = scenario.config(), {name for group in scenario.zipped for name in group}
+    all_values, zipped = scenario.config(), {name for group in scenario.zipped for name in group}
     required: list[str] = [
-        name for name, it in type(scenario).model_fields.items() if it.is_required() and name not in zipped
+        name for name, field in type(scenario).model_fields.items() if field.is_required() and name not in zipped
     ]
-    needed: dict[str, Any] = {name: every[name] for name in (*required, *(["zip"] if zipped else []))}
+    needed: dict[str, Any] = {name: all_values[name] for name in (*required, *(["zip"] if zipped else []))}
     default: dict[str, Any] = {}
     for _ in range(2):
         try:
             default = type(scenario)(**needed).config()
             break
-        except ScenarioError as refused:  # the default of a key, such as the start of the optimal rule
-            needed |= {str(key): every[str(key)] for (key, *_), _ in refused.problems}
-    changed = {name: value for name, value in every.items() if default.get(name) != value}
+        except ScenarioError as failure:  # the default of a key, such as the start of the optimal rule
+            needed |= {str(key): all_values[str(key)] for (key, *_), _ in failure.problems}
+    changed = {name: value for name, value in all_values.items() if default.get(name) != value}
     return "\n".join(f"{name}: {_in_yaml(value)}" for name, value in {**needed, **changed}.items())
 
 
@@ -259,9 +261,9 @@ def _in_yaml(value: Any) -> str:
     >>> _in_yaml([0.0, 0.5, 1.0, 1.5]), _in_yaml([1.0, 2.0])
     ('{linspace: [0, 1.5, 4]}', '[1.0, 2.0]')
     """
-    if isinstance(value, list) and len(value) > 3 and all(isinstance(it, float) for it in value):
+    if isinstance(value, list) and len(value) > 3 and all(isinstance(number, float) for number in value):
         for spaced in ("linspace", "geomspace"):
-            ends = [int(it) if it.is_integer() else it for it in (value[0], value[-1])]
+            ends = [int(number) if number.is_integer() else number for number in (value[0], value[-1])]
             if (spaced == "linspace" or min(value) > 0) and [*expand({spaced: [*ends, len(value)]})] == value:
                 return f"{{{spaced}: {json.dumps([*ends, len(value)])}}}"
     return json.dumps(value)
@@ -344,7 +346,7 @@ def _short(override: str) -> str:
 
 def _quoted(sentence: str, key: str) -> str:
     """A sentence about an override: a range in it is quoted, for the shell would expand its brackets."""
-    return re.sub(r"{linspace: .*?}", lambda found: f"'{key}={found[0]}'", sentence)
+    return re.sub(r"{linspace: .*?}", lambda match: f"'{key}={match[0]}'", sentence)
 
 
 def _line(node: Any, location: tuple[str | int, ...]) -> int | None:

@@ -39,10 +39,12 @@ class Polynomials(NamedTuple):
     def at(self, t: Array) -> Array:
         """The control at times t (...), at an edge the value of the segment that begins there."""
         xp = namespace(t)
-        which = xp.clip(xp.searchsorted(self.starts, t, side="right") - 1, 0, len(self.starts) - 1)
+        segment = xp.clip(xp.searchsorted(self.starts, t, side="right") - 1, 0, len(self.starts) - 1)
         if self.values.shape[1] == 1:
-            return self.values[which, 0]
-        return (basis((t - self.starts[which]) / self.widths[which], self.values.shape[1]) * self.values[which]).sum(-1)
+            return self.values[segment, 0]
+        return (
+            basis((t - self.starts[segment]) / self.widths[segment], self.values.shape[1]) * self.values[segment]
+        ).sum(-1)
 
     def rate(self, eta: Array, t: Array) -> Array:
         """The learning rate at time t, whatever it is without a control."""
@@ -117,11 +119,11 @@ class Control:
         """The control within the segment that begins at t or before, as a function of the time from t on; one that
         is constant is its value."""
         starts, widths, values = self.polynomials
-        which = int(np.searchsorted(starts, t, side="right")) - 1
+        segment = int(np.searchsorted(starts, t, side="right")) - 1
         if self.segments.points == 1:
-            return float(values[which, 0])
-        assert t == starts[which]  # smooth segments are integrated from their start
-        return Control(Segments((0.0, float(widths[which])), self.segments.points), tuple(values[which].tolist()))
+            return float(values[segment, 0])
+        assert t == starts[segment]  # smooth segments are integrated from their start
+        return Control(Segments((0.0, float(widths[segment])), self.segments.points), tuple(values[segment].tolist()))
 
 
 def nodes(points: int) -> np.ndarray:

@@ -90,8 +90,8 @@ class DataSource:
     def _position(self, letter: int) -> str:
         if self.start is None:
             return f"p{letter + 1}"
-        place = self.start + letter
-        return f"{place + 1 if place >= 0 else place:+d}"
+        position = self.start + letter
+        return f"{position + 1 if position >= 0 else position:+d}"
 
 
 def _sources(path: Path) -> dict[str, DataSource]:
@@ -111,15 +111,17 @@ def _names(words: list[str]) -> tuple[str, ...]:
     ('a1', 'a2', 'a3', 'class')
     """
     names: list[str] = []
-    for word in words:
-        numbered = NUMBERED.fullmatch(word)
-        names += [f"{numbered[1]}{i}" for i in range(int(numbered[2]), int(numbered[3]) + 1)] if numbered else [word]
+    for pattern in words:
+        match = NUMBERED.fullmatch(pattern)
+        names += [f"{match[1]}{i}" for i in range(int(match[2]), int(match[3]) + 1)] if match else [pattern]
     return tuple(names)
 
 
 ALL = _sources(Path(__file__).with_suffix(".toml"))
-SOURCES = {name: one for name, one in ALL.items() if one.file}
-MADE = {name: one for name, one in ALL.items() if not one.file}  # generated, or bundled with scikit-learn
+SOURCES = {name: data_source for name, data_source in ALL.items() if data_source.file}
+MADE = {
+    name: data_source for name, data_source in ALL.items() if not data_source.file
+}  # generated, or bundled with scikit-learn
 
 
 def source(name: str) -> DataSource:
@@ -139,15 +141,15 @@ def load(name: str) -> Data:
 
     Raises `ConfigError` if it is not available, `ScenarioError` if a file does not have the described columns.
     """
-    one = source(name)
+    data_source = source(name)
     if name in MADE:
-        return _made(name, one)
+        return _made(name, data_source)
     folder = os.environ.get(FOLDER, "")
     if folder:
-        return _cut(one, *_of_file(one, Path(folder) / one.file))
-    if one.openml is None:
+        return _cut(data_source, *_of_file(data_source, Path(folder) / data_source.file))
+    if data_source.openml is None:
         raise ConfigError(f"data: {name} is not publicly available: set the folder of data, {_folder_option()}")
-    return _cut(one, *_of_openml(name, one))
+    return _cut(data_source, *_of_openml(name, data_source))
 
 
 def cached_data(name: str) -> Data:
@@ -173,12 +175,12 @@ def digest(name: str) -> str:
 
 @cache
 def _digest(name: str, version: tuple[object, ...]) -> str:
-    one = _kept(name, version)
-    digest = hashlib.sha256(repr((one.names, one.X.shape, one.folds is None)).encode())
-    for array in (one.X, one.y, one.folds):
+    data = _kept(name, version)
+    digest = hashlib.sha256(repr((data.names, data.X.shape, data.folds is None)).encode())
+    for array in (data.X, data.y, data.folds):
         if array is not None:
-            words = array.dtype.kind in "OU"
-            digest.update("\x1f".join(map(str, array.ravel())).encode() if words else array.tobytes())
+            is_text = array.dtype.kind in "OU"
+            digest.update("\x1f".join(map(str, array.ravel())).encode() if is_text else array.tobytes())
     return digest.hexdigest()
 
 
@@ -248,8 +250,8 @@ def _of_file(one: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.nd
         names, rows = tuple(rows[0]), rows[1:]
         missing = [name for name in one.columns if name not in names]
         if missing:
-            known = shortened(" ".join(", ".join(names).split()), LONGEST_LINE)
-            raise ScenarioError([(("data",), f"{path} has no column {', '.join(missing)}. It has: {known}")])
+            column_names = shortened(" ".join(", ".join(names).split()), LONGEST_LINE)
+            raise ScenarioError([(("data",), f"{path} has no column {', '.join(missing)}. It has: {column_names}")])
         keep = [names.index(name) for name in one.columns]
         rows = [[row[i] for i in keep] if len(row) == len(names) else row for row in rows]
     for number, row in enumerate(rows, 2 if one.header else 1):
@@ -258,7 +260,7 @@ def _of_file(one: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.nd
             raise ScenarioError([(("data",), problem)])
     if not rows:
         raise ScenarioError([(("data",), f"{path}: has no examples")])
-    table = np.array([[word.strip() for word in row] for row in rows], object)  # not as long as the longest word
+    table = np.array([[cell.strip() for cell in row] for row in rows], object)  # not as long as the longest word
     return _attributes(one, table, path), _column(one, table, one.label), _folds(one, table)
 
 
@@ -312,8 +314,8 @@ def _of_openml(name: str, one: DataSource) -> tuple[np.ndarray, np.ndarray, np.n
 def _cut(one: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) -> Data:
     """The examples of the selected classes, as words or numbers."""
     if one.classes:
-        cached_data = np.isin(y, one.classes)
-        X, y, folds = X[cached_data], y[cached_data], folds[cached_data] if folds is not None else None
+        selected = np.isin(y, one.classes)
+        X, y, folds = X[selected], y[selected], folds[selected] if folds is not None else None
     if one.numeric:
         try:
             X = X.astype(float)
@@ -323,7 +325,7 @@ def _cut(one: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None
             raise ScenarioError([(("data",), f"{one.file}: contains NaN or infinite values")])
     else:
         X = np.frompyfunc(str, 1, 1)(X)
-    classes = np.array([one.meanings.get(word, word) for word in map(str, y)])
+    classes = np.array([one.meanings.get(label, label) for label in map(str, y)])
     return Data(X, classes, one.attributes, folds)
 
 
@@ -334,8 +336,8 @@ def _where(one: DataSource, X: np.ndarray) -> str:
             try:
                 float(entry)
             except (TypeError, ValueError):
-                among = f" of the classes {', '.join(one.classes)}" if one.classes else ""
-                return f"example {number}{among}, column {name}"
+                class_note = f" of the classes {', '.join(one.classes)}" if one.classes else ""
+                return f"example {number}{class_note}, column {name}"
     return "an entry cannot be read"
 
 

@@ -127,13 +127,13 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     "svm" is not a loss. Did you mean "hinge"? Known: square, hinge.
     """
     names = list(known)
-    folded, word = {name.casefold(): name for name in names}, str(given).casefold()
-    close = get_close_matches(word, folded, n=1, cutoff=CLOSE if len(word) > SHORT else CLOSE_SHORT)
-    meant = {name: what for name, what in SYNONYMS.get(word, {}).items() if name in names}
-    close = (
-        [*meant] or close or [name for name in folded if len(word) > SHORT and name.startswith(word)]
+    folded, lowered = {name.casefold(): name for name in names}, str(given).casefold()
+    candidates = get_close_matches(lowered, folded, n=1, cutoff=CLOSE if len(lowered) > SHORT else CLOSE_SHORT)
+    suggestions = {name: remark for name, remark in SYNONYMS.get(lowered, {}).items() if name in names}
+    candidates = (
+        [*suggestions] or candidates or [name for name in folded if len(lowered) > SHORT and name.startswith(lowered)]
     )  # half of a name
-    likely = f' Did you mean "{folded[close[0]]}"{meant.get(close[0], "")}?' if close else ""
+    likely = f' Did you mean "{folded[candidates[0]]}"{suggestions.get(candidates[0], "")}?' if candidates else ""
     name = _in_line(str(given).encode(errors="backslashreplace").decode())
     listed = "" if likely and len(names) > MAX_LISTED_NAMES else f" Known: {', '.join(names)}."
     return f'"{name}" is not {noun}.{likely}{listed}'

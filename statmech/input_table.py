@@ -40,8 +40,8 @@ def _eigenvalues(path: str, state: tuple[int, ...]) -> np.ndarray:
     rows = _table(path, state).astype(float)
     count, N = rows.shape
     squares = rows.T @ rows if count >= N else rows @ rows.T
-    found = np.linalg.eigvalsh(squares) * N / count
-    return np.concatenate([np.zeros(N - len(found)), np.where(found > N * NONE * found[-1], found, 0.0)])
+    values = np.linalg.eigvalsh(squares) * N / count
+    return np.concatenate([np.zeros(N - len(values)), np.where(values > N * NONE * values[-1], values, 0.0)])
 
 
 @lru_cache(maxsize=4)
@@ -66,18 +66,18 @@ def _table(path: str, state: tuple[int, ...]) -> np.ndarray:
 def _numbers(path: str) -> np.ndarray:
     """Return the numbers of a .npy file, or of a table whose words become indicators."""
     if Path(path).suffix != ".npy":
-        found = read_frame(path)
+        table_file = read_frame(path)
         try:
-            return columns_of(found.frame, None, RECOGNISED, found.first_row).X
+            return columns_of(table_file.frame, None, RECOGNISED, table_file.first_row).X
         except ConfigError as failure:
             raise ConfigError(f"{path}: {failure}") from None
     try:
         with opened(Path(path), MAX_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
             rows = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError) as failure:
-        why = getattr(failure, "strerror", None) or "its content is not an array"
-        raise ConfigError(f"{path}: not a readable table: {why}") from None
+        reason = getattr(failure, "strerror", None) or "its content is not an array"
+        raise ConfigError(f"{path}: not a readable table: {reason}") from None
     if rows.dtype.kind not in "buif" or not rows.size:
-        what = f"real numbers are needed, not {rows.dtype.name}" if rows.size else "it is empty"
-        raise ConfigError(f"{path}: not a readable table: {what}")
+        problem = f"real numbers are needed, not {rows.dtype.name}" if rows.size else "it is empty"
+        raise ConfigError(f"{path}: not a readable table: {problem}")
     return np.atleast_2d(rows.astype(float))

@@ -237,8 +237,8 @@ class Spectrum(Grouped):
         if not 0 <= self.misfit < 1:
             yield f"misfit must be at least 0 and below 1, not {self.misfit:g}"
         if not np.all(group_sizes(modes_of(self.eigenvalues, self.shares).shares, N)):
-            shares = f" with shares {list(self.shares)}" if self.shares else ""
-            yield f"spectrum {list(self.eigenvalues)}{shares} on N = {N}: a group would be empty"
+            shares_note = f" with shares {list(self.shares)}" if self.shares else ""
+            yield f"spectrum {list(self.eigenvalues)}{shares_note} on N = {N}: a group would be empty"
 
     def modes(self, N: int) -> Modes:
         return modes_of(self.eigenvalues, self.shares, self.teacher, self.misfit, self.ridge)
@@ -247,8 +247,8 @@ class Spectrum(Grouped):
         modes = self.modes(N)
         sizes = group_sizes(modes.shares, N)
         ridge = np.broadcast_to(modes.ridge, modes.variances.shape)
-        drawn = self.teacher == "random" or modes.teacher is None
-        powers = None if drawn else np.repeat(np.asarray(modes.teacher), sizes)
+        is_random = self.teacher == "random" or modes.teacher is None
+        powers = None if is_random else np.repeat(np.asarray(modes.teacher), sizes)
         group = np.repeat(np.arange(len(sizes)), sizes)
         return Axes(np.repeat(modes.variances, sizes), np.repeat(ridge, sizes), powers, group)
 
@@ -385,15 +385,15 @@ def inputs_from(given: Any) -> Inputs:
     name, parameters = _named(given) if isinstance(given, dict) else (given, {})
     if not isinstance(name, str) or name not in INPUTS:
         raise ValueError(not_known(name, "a distribution of inputs", INPUTS))
-    known = {field.name: field.default for field in fields(INPUTS[name])}
+    defaults = {field.name: field.default for field in fields(INPUTS[name])}
     parameters = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in parameters.items()}
     parameters = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
     for key, value in parameters.items():
-        if key not in known:
-            raise ValueError(not_known(key, f"a parameter of {name}", known))
-        if not _like(value, known[key]):
-            said = shortened(" ".join(repr(value).split()))
-            raise ValueError(f"{key} of {name} must be like {written_value(known[key])}, not {said}")
+        if key not in defaults:
+            raise ValueError(not_known(key, f"a parameter of {name}", defaults))
+        if not _like(value, defaults[key]):
+            text = shortened(" ".join(repr(value).split()))
+            raise ValueError(f"{key} of {name} must be like {written_value(defaults[key])}, not {text}")
     return INPUTS[name](**parameters)
 
 
@@ -404,12 +404,12 @@ def _named(given: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
         raise ValueError(f"names one distribution of inputs, not {quoted(given)}")
     if names[0] not in INPUTS:
         return names[0], {}
-    [name], others = names, {key: value for key, value in given.items() if key != names[0]}
+    [name], remaining = names, {key: value for key, value in given.items() if key != names[0]}
     if isinstance(given[name], dict):
-        return name, given[name] | others
-    first = [field.name for field in fields(INPUTS[name])]
-    if first and first[0] not in others:
-        return name, {first[0]: given[name], **others}
+        return name, given[name] | remaining
+    field_names = [field.name for field in fields(INPUTS[name])]
+    if field_names and field_names[0] not in remaining:
+        return name, {field_names[0]: given[name], **remaining}
     raise ValueError(f"{name} takes its parameters by name, as in {{{name}: {{parameter: value}}}}")
 
 
@@ -432,9 +432,13 @@ def written_value(value: Any) -> Any:
 def written(law: Inputs) -> Any:
     """A distribution in the form of a config, without defaults but the first; `inputs_from(written(law)) == law`."""
     name = next(name for name, kind in INPUTS.items() if type(law) is kind)
-    given = {field.name: (getattr(law, field.name), field.default) for field in fields(law)}
-    first = next(iter(given), None)
-    values = {key: written_value(value) for key, (value, default) in given.items() if key == first or value != default}
+    values_and_defaults = {field.name: (getattr(law, field.name), field.default) for field in fields(law)}
+    first = next(iter(values_and_defaults), None)
+    values = {
+        key: written_value(value)
+        for key, (value, default) in values_and_defaults.items()
+        if key == first or value != default
+    }
     return {name: values} if values else name
 
 
@@ -444,8 +448,8 @@ def label_of(law: Inputs) -> str:
     if isinstance(form, str):
         return form
     [(name, values)] = form.items()
-    words = (key if value is True else str(value) for key, value in values.items())
-    return f"{name} {' '.join(words)}"
+    parts = (key if value is True else str(value) for key, value in values.items())
+    return f"{name} {' '.join(parts)}"
 
 
 def _spectrum_problem(spectrum: Any) -> Problem | None:

@@ -106,12 +106,12 @@ def read(
     ConfigError
         For a file that is not such a table; the message names the file.
     """
-    found = read_frame(path, file)
+    table_file = read_frame(path, file)
     try:
-        table = _from_frame(found.frame, target, options, numbers, positive, found.first_row)
+        table = _from_frame(table_file.frame, target, options, numbers, positive, table_file.first_row)
     except ConfigError as failure:
         raise ConfigError(f"{path}: {failure}") from None
-    return table._replace(notes=(*table.notes, *found.notes))
+    return table._replace(notes=(*table.notes, *table_file.notes))
 
 
 def _from_frame(
@@ -138,10 +138,10 @@ def _from_frame(
         low, high = map(str, values.tolist())
         return _of_labels(rows, y == values[1], high, low, columns.notes)
     if y.dtype.kind not in "buif":
-        shown = ", ".join(map(str, values[:MAX_SHOWN])) + (", ..." if len(values) > MAX_SHOWN else "")
-        one = option(f"--positive {quoted(str(values[0]))}", f"positive={str(values[0])!r}")
-        advice = f". To predict one of them against all others, name it: {one}" if one else ""
-        raise ConfigError(f"the target has {len(values)} values, {shown}: two, or numbers, are needed{advice}")
+        listing = ", ".join(map(str, values[:MAX_SHOWN])) + (", ..." if len(values) > MAX_SHOWN else "")
+        hint = option(f"--positive {quoted(str(values[0]))}", f"positive={str(values[0])!r}")
+        advice = f". To predict one of them against all others, name it: {hint}" if hint else ""
+        raise ConfigError(f"the target has {len(values)} values, {listing}: two, or numbers, are needed{advice}")
     if (infinite := np.isinf(y.astype(float))).any():
         raise ConfigError(f"the target is infinite in row {int(np.argmax(infinite)) + first_row}")
     return Labelled(rows, y.astype(float), None, columns.notes)
@@ -156,7 +156,7 @@ def _others(y: np.ndarray, positive: str) -> str:
     values = sorted(set(map(str, y.tolist())))
     if positive not in values:
         raise ConfigError(f"no row has the target {quoted(positive)}: its values are {', '.join(values[:MAX_SHOWN])}")
-    others = [value for value in values if value != positive]
-    if not others:
+    other_values = [value for value in values if value != positive]
+    if not other_values:
         raise ConfigError(f"the target has one value, {quoted(positive)}: two are needed")
-    return others[0] if len(others) == 1 else f"not {positive}"
+    return other_values[0] if len(other_values) == 1 else f"not {positive}"

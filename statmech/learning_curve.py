@@ -219,16 +219,21 @@ class PreparedCurve:
         values, attributes = (self._moved if fits else self._theory_alone)(examples, lam, key)
         if check:
             sets = CHECK_SETS if check is True else int(check)
-            found = [self._fitted(p, strength, sets, key) for p, strength in zip(examples, values["lam"], strict=True)]
-            values |= {f"{self.name}_fit": np.array(found)[:, 0], f"{self.name}_fit_error": np.array(found)[:, 1]}
-        along = {
+            check_fits = [
+                self._fitted(p, strength, sets, key) for p, strength in zip(examples, values["lam"], strict=True)
+            ]
+            values |= {
+                f"{self.name}_fit": np.array(check_fits)[:, 0],
+                f"{self.name}_fit_error": np.array(check_fits)[:, 1],
+            }
+        variables = {
             name: (("size",) if "_measured" in name else ("label", "P") if "_class" in name else ("P",), array)
             for name, array in values.items()
         }
         coordinates: dict[str, Any] = {"P": examples, "size": self.sizes}
         if self.table.labels:
             coordinates["label"] = list(self.table.labels)
-        return xr.Dataset(along, coordinates, {**self._attributes(lam, fits), **attributes})
+        return xr.Dataset(variables, coordinates, {**self._attributes(lam, fits), **attributes})
 
     def _attributes(self, lam: float | str, fits: bool) -> dict[str, Any]:
         table = self.table
@@ -257,14 +262,14 @@ class PreparedCurve:
 
         name, n, count = self.name, len(self.table.Z), len(P)
         points = np.concatenate([P, self.sizes])
-        found = self._best(points) if lam == BEST else self._at(points, float(lam))
-        measured = self._measured(found.lam[count:], key)
-        curve, at = found.total.split(count)
-        stabilities = self._arguments(found.lam[-1])
+        curves = self._best(points) if lam == BEST else self._at(points, float(lam))
+        measured = self._measured(curves.lam[count:], key)
+        curve, measured_curve = curves.total.split(count)
+        stabilities = self._arguments(curves.lam[-1])
         wrong = float(np.sum(_wrong(stabilities))) if self.table.labels else np.inf
         scale = self._scale(measured)
-        verdict = anchored_curves.judge(measured, at, scale, wrong)
-        error = anchored_curves.moved_errors(P, curve, measured, at, scale)
+        verdict = anchored_curves.judge(measured, measured_curve, scale, wrong)
+        error = anchored_curves.moved_errors(P, curve, measured, measured_curve, scale)
         if verdict not in ("good", "moved") or n < 2 * self.table.N:
             error = np.where(n < P, np.nan, error)
         half = scale.half_band(error)
@@ -273,15 +278,19 @@ class PreparedCurve:
             f"{name}_low": np.maximum(error - half, 0),
             f"{name}_high": error + half,
             f"{name}_theory": curve.theory,
-            "lam": found.lam[:count],
+            "lam": curves.lam[:count],
             f"{name}_measured": measured.error,
             f"{name}_measured_error": measured.deviation,
-            f"{name}_measured_theory": at.theory,
+            f"{name}_measured_theory": measured_curve.theory,
         }
-        attributes: dict[str, Any] = {"verdict": verdict, "drift": _drift(measured, at, scale), "wrong": wrong}
+        attributes: dict[str, Any] = {
+            "verdict": verdict,
+            "drift": _drift(measured, measured_curve, scale),
+            "wrong": wrong,
+        }
         if self.table.labels:
             with np.errstate(all="ignore"):
-                values["eps_y_class"] = np.minimum(found.classes[:, :count] * error / curve.anchored, 1.0)
+                values["eps_y_class"] = np.minimum(curves.classes[:, :count] * error / curve.anchored, 1.0)
             right = self.table.y > 0
             attributes["class_errors"] = [float(np.mean(_wrong(stabilities[rows]))) for rows in (right, ~right)]
         return values, attributes
@@ -315,8 +324,8 @@ class PreparedCurve:
         errors = _wrong(left) if self.table.labels else left**2
         mean = float(np.mean(errors))
         deviation = np.sqrt(max(mean, 1 / n) * (1 - mean) / n) if self.table.labels else np.std(errors) / np.sqrt(n)
-        both = np.array([*fits, (mean, float(deviation))])
-        return Measured(self.sizes, both[:, 0], both[:, 1])
+        errors_and_deviations = np.array([*fits, (mean, float(deviation))])
+        return Measured(self.sizes, errors_and_deviations[:, 0], errors_and_deviations[:, 1])
 
     def _fitted(self, P: int, lam: float, sets: int, key: int) -> tuple[float, float]:
         """The mean and the standard error of fits, tested on the rows that were not examples; NaN from P = n on."""
@@ -325,17 +334,17 @@ class PreparedCurve:
         table, n = self.table, len(self.table.Z)
         if n <= P or not np.isfinite(lam):
             return np.nan, np.nan
-        known = (int(P), float(lam), sets, key)
-        if known not in self._fits:
+        cache_key = (int(P), float(lam), sets, key)
+        if cache_key not in self._fits:
             errors = []
             for index in range(sets):
                 order = np.random.default_rng([key, int(P), index]).permutation(n)
                 w = fit(table, self.loss, float(lam), order[:P], self.intercept).w
-                found = errors_on(table, w, order[P:])
-                errors.append(found.labels if table.labels else found.squares)
+                fit_errors = errors_on(table, w, order[P:])
+                errors.append(fit_errors.labels if table.labels else fit_errors.squares)
             deviation = np.std(errors, ddof=1) / np.sqrt(sets) if sets > 1 else np.nan
-            self._fits[known] = float(np.mean(errors)), float(deviation)
-        return self._fits[known]
+            self._fits[cache_key] = float(np.mean(errors)), float(deviation)
+        return self._fits[cache_key]
 
     def _at(self, P: np.ndarray, lam: float) -> Curves:
         """The curves of one penalty."""
@@ -360,9 +369,9 @@ class PreparedCurve:
         from theory.tables.anchored_curves import Curve
 
         grid = np.log(PENALTIES[bool(self.table.labels)])
-        tried = [self._at(P, float(lam)) for lam in np.exp(grid)]
+        penalty_curves = [self._at(P, float(lam)) for lam in np.exp(grid)]
         with np.errstate(all="ignore"):  # the logarithm of an error that is 0
-            log_errors = np.log([curves.total.anchored for curves in tried]).T
+            log_errors = np.log([curves.total.anchored for curves in penalty_curves]).T
         log_lam = np.array([_minimum(grid, column) for column in log_errors])
         if self.table.labels and np.isnan(log_lam).any():  # theory does not know the table: what is measured decides
             left_out = [float(np.mean(_wrong(self._arguments(float(lam))))) for lam in np.exp(grid)]
@@ -370,7 +379,7 @@ class PreparedCurve:
         state = self.rows.described(self.loss, P.astype(float), np.exp(log_lam))
         theory = state.eps_y if self.table.labels else state.mse_y
         anchored = np.exp([_at_penalty(grid, column, lam) for column, lam in zip(log_errors, log_lam, strict=True)])
-        by_class = np.array([curves.classes for curves in tried])  # (penalty, class, P)
+        by_class = np.array([curves.classes for curves in penalty_curves])  # (penalty, class, P)
         classes = [
             [np.interp(lam, grid, values) for lam, values in zip(log_lam, rows.T, strict=True)]
             for rows in by_class.swapaxes(0, 1)
@@ -385,24 +394,24 @@ def _wrong(stabilities: np.ndarray) -> np.ndarray:
 
 def _minimum(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
     """Return ln lambda of the smallest error, by a spline through the tried penalties; NaN if none is known."""
-    known = np.isfinite(log_errors)
-    if known.sum() < MIN_KNOTS:  # an error of 0, or penalties at which the table does not determine it
+    is_finite = np.isfinite(log_errors)
+    if is_finite.sum() < MIN_KNOTS:  # an error of 0, or penalties at which the table does not determine it
         if np.isnan(log_errors).all():
             return np.nan
         return float(log_lam[len(log_lam) - 1 - int(np.nanargmin(log_errors[::-1]))])  # the strongest of equal ones
-    tried = log_lam[known]
+    tried = log_lam[is_finite]
     line = np.linspace(tried[0], tried[-1], SPLINE_POINTS)
-    values = _spline(tried, log_errors[known])(line)
+    values = _spline(tried, log_errors[is_finite])(line)
     return float(line[SPLINE_POINTS - 1 - int(np.argmin(values[::-1]))])
 
 
 def _at_penalty(log_lam: np.ndarray, log_errors: np.ndarray, where: float) -> float:
     """Return the logarithm of the error at a penalty."""
-    known = np.isfinite(log_errors)
-    if known.sum() < MIN_KNOTS or not np.isfinite(where):
-        near = np.abs(log_lam - where)
-        return float(log_errors[int(np.nanargmin(near))]) if np.isfinite(where) else np.nan
-    return float(_spline(log_lam[known], log_errors[known])(where))
+    is_finite = np.isfinite(log_errors)
+    if is_finite.sum() < MIN_KNOTS or not np.isfinite(where):
+        distances = np.abs(log_lam - where)
+        return float(log_errors[int(np.nanargmin(distances))]) if np.isfinite(where) else np.nan
+    return float(_spline(log_lam[is_finite], log_errors[is_finite])(where))
 
 
 def _spline(x: np.ndarray, y: np.ndarray) -> Any:
@@ -426,7 +435,9 @@ def _loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
     """Return the name of a loss that the target can have, and the loss."""
     name = name or ("logistic" if table.labels else "square")
     if name not in LOSSES or name in OF_DESCENT:
-        raise ConfigError(f"loss: {not_known(name, 'a loss', [it for it in LOSSES if it not in OF_DESCENT])}")
+        raise ConfigError(
+            f"loss: {not_known(name, 'a loss', [loss_name for loss_name in LOSSES if loss_name not in OF_DESCENT])}"
+        )
     if table.labels is None and name != "square":
         raise ConfigError(f"the target is a number: the loss must be square, not {name}")
     return name, LOSSES[name]()

@@ -137,10 +137,10 @@ def _notes(curve: xr.Dataset, name: str) -> Iterator[str]:
             frequent = f"always answering the more frequent label errs on {rarer:.4f}"
             yield f"note: {frequent}; this learner is {better} better."
         if "class_errors" in about:
-            one, other = about["class_errors"]
+            first_error, second_error = about["class_errors"]
             high, low = curve.label.values.tolist()
-            by_class = f"{high} {one:.4f}, {low} {other:.4f}"
-            yield f"errors by class with all rows: {by_class}; their mean {(one + other) / 2:.4f}"
+            by_class = f"{high} {first_error:.4f}, {low} {second_error:.4f}"
+            yield f"errors by class with all rows: {by_class}; their mean {(first_error + second_error) / 2:.4f}"
     if about["lam"] == "best" and (ends := _edges(curve, name)):
         yield ends
     if about["rows"] < ROWS_PER_COLUMN * about["columns"]:
@@ -156,8 +156,8 @@ def _edges(curve: xr.Dataset, name: str) -> str:
     lam = curve.lam.values
     ends = [
         end
-        for end, at in ((tried[0], lam <= tried[0] * STABLE_EDGE), (tried[-1], lam >= tried[-1] / STABLE_EDGE))
-        if at.any()
+        for end, is_edge in ((tried[0], lam <= tried[0] * STABLE_EDGE), (tried[-1], lam >= tried[-1] / STABLE_EDGE))
+        if is_edge.any()
     ]
     if not ends:
         return ""
@@ -166,21 +166,21 @@ def _edges(curve: xr.Dataset, name: str) -> str:
 
 
 def _gain(curve: xr.Dataset, name: str) -> Iterator[str]:
-    known = curve.dropna("P", subset=[name])
+    known_errors = curve.dropna("P", subset=[name])
     rows = curve.attrs["rows"]
-    if not known.sizes["P"]:
+    if not known_errors.sizes["P"]:
         yield "The table's rows do not determine the error at any of these numbers of examples."
         return
-    last = known.isel(P=-1)
-    now = known.sel(P=rows, method="nearest")
+    last = known_errors.isel(P=-1)
+    current = known_errors.sel(P=rows, method="nearest")
     if curve.attrs["verdict"] != "theory" and int(last.P) <= rows < int(curve.P[-1]):
         yield "What more rows would bring is not known from this table."
         return
     if curve.attrs["verdict"] == "theory" and int(last.P) < int(curve.P[-1]):
         yield f"The table's rows do not determine the error of more than {int(last.P):,} of these numbers of examples."
-    if int(last.P) <= int(now.P):
+    if int(last.P) <= int(current.P):
         return
-    times, before, after = float(last.P / now.P), float(now[name]), float(last[name])
+    times, before, after = float(last.P / current.P), float(current[name]), float(last[name])
     gain = round(100 * (1 - after / before))
     less, unit = ("fewer", "errors") if name == "eps_y" else ("less", "squared error")
     change = f"{abs(gain)} % {less if gain >= 0 else 'more'} {unit}"

@@ -52,11 +52,11 @@ def single(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
     """
     xp = namespace(theta)
     sin, cos = xp.sin(theta), xp.cos(theta)
-    within = cumulative(c / sin)
-    right = cos * within / np.sqrt(2 * np.pi) - density(c) * cumulative(c * cos / sin)
+    below_margin = cumulative(c / sin)
+    right = cos * below_margin / np.sqrt(2 * np.pi) - density(c) * cumulative(c * cos / sin)
     fu = -2 * flip * density(c) + 2 * (1 - 2 * flip) * right
-    both = xp.maximum(0.0, 2 * cumulative(c) - 1) + wedge(c, theta)
-    return fu, (1 - 2 * flip) * np.sqrt(2 / np.pi) * within, 2 * flip * cumulative(c) + (1 - 2 * flip) * both
+    joint = xp.maximum(0.0, 2 * cumulative(c) - 1) + wedge(c, theta)
+    return fu, (1 - 2 * flip) * np.sqrt(2 / np.pi) * below_margin, 2 * flip * cumulative(c) + (1 - 2 * flip) * joint
 
 
 def pair(c: Array, theta_1: Array, theta_2: Array, between: Array, flip: Array) -> Array:

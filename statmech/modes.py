@@ -118,9 +118,13 @@ def modes_of(
         T = weight / weight.sum()
     else:
         T = np.asarray(teacher, float)
-    along = omega * T
+    field_power = omega * T
     return Modes(
-        omega, nu, (1 - misfit) * along / along.sum(), T, np.asarray(ridge, float) if len(ridge) else np.ones(1)
+        omega,
+        nu,
+        (1 - misfit) * field_power / field_power.sum(),
+        T,
+        np.asarray(ridge, float) if len(ridge) else np.ones(1),
     )
 
 
@@ -194,7 +198,7 @@ def condensed(modes: Modes) -> Modes:
         return modes
     omega = np.where(modes.variances > ROUNDING * modes.variances.max(), modes.variances, 0.0)
     octave = np.where(omega > 0, np.floor(np.log2(np.where(omega > 0, omega, 1.0))), -np.inf)
-    blocks = [_gauss_rule(omega[octave == one], modes.shares[octave == one]) for one in np.unique(octave)]
+    blocks = [_gauss_rule(omega[octave == level], modes.shares[octave == level]) for level in np.unique(octave)]
     variances, shares = (np.concatenate(part) for part in zip(*blocks, strict=True))
     return modes_of(variances, shares)
 

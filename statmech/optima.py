@@ -117,12 +117,12 @@ def written_optimal(wish: Optimal) -> Any:
 def schema_of_optimum(number: dict[str, Any]) -> dict[str, Any]:
     """The JSON Schema of the section of an optimum, whose bound has the schema `number`."""
     weights = {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 1}
-    each = {"type": "object", "properties": dict.fromkeys(OVER, weights), "additionalProperties": False}
+    weighted = {"type": "object", "properties": dict.fromkeys(OVER, weights), "additionalProperties": False}
     keys = {
         "segments": {"type": "integer", "minimum": 1, "maximum": MOST_SEGMENTS},
         "points": {"type": "integer", "minimum": 1, "maximum": MOST_POINTS},
         "at_most": number,
-        "objective": {"anyOf": [{"enum": [*OVER]}, each | {"minProperties": 1, "maxProperties": 1}]},
+        "objective": {"anyOf": [{"enum": [*OVER]}, weighted | {"minProperties": 1, "maxProperties": 1}]},
     }
     return {"type": "object", "properties": keys, "additionalProperties": False}
 

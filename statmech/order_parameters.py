@@ -116,9 +116,9 @@ def coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
     array([[1., 1.],
            [1., 1.]])
     """
-    along = length * R
-    across = gram(length, R, q)[1:, 1:] - np.outer(along, along)
-    return np.column_stack([along, square_root(across)])
+    parallel = length * R
+    perpendicular = gram(length, R, q)[1:, 1:] - np.outer(parallel, parallel)
+    return np.column_stack([parallel, square_root(perpendicular)])
 
 
 def square_root(matrix: np.ndarray) -> np.ndarray:
@@ -142,7 +142,7 @@ def _sizes(squares: np.ndarray) -> np.ndarray:
     The error of eigenvalues is relative to the largest: a vector 1e7 times shorter would be lost. Scaling by a power
     of two changes no bit.
     """
-    most, positive = squares.max(axis=-1, keepdims=True), squares > 0
-    differ = most > ALIKE * np.where(positive, squares, most).min(axis=-1, keepdims=True)
-    differ |= (most > EXTREME) | (most < 1 / EXTREME)  # LAPACK would scale these, not by a power of two
+    largest, positive = squares.max(axis=-1, keepdims=True), squares > 0
+    differ = largest > ALIKE * np.where(positive, squares, largest).min(axis=-1, keepdims=True)
+    differ |= (largest > EXTREME) | (largest < 1 / EXTREME)  # LAPACK would scale these, not by a power of two
     return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)

@@ -102,8 +102,8 @@ class Key:
     @cached_property  # a sweep of a million values asks for each
     def bounds(self) -> tuple[tuple[Bound, float], ...]:
         """The bounds, the lower one first: their kind and their value."""
-        stated = ((bound, getattr(self, name)) for name, bound in BOUNDS.items())
-        return tuple((bound, value) for bound, value in stated if value is not None and np.isfinite(value))
+        limits = ((bound, getattr(self, name)) for name, bound in BOUNDS.items())
+        return tuple((bound, value) for bound, value in limits if value is not None and np.isfinite(value))
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -136,11 +136,11 @@ class Key:
         if type(value) is self.type and not self.choices:
             return None
         if self.choices:
-            known = isinstance(value, str) and value in self.choices
-            return None if known else not_known(value, self.noun or f"a value of {self.name}", self.choices)
+            is_choice = isinstance(value, str) and value in self.choices
+            return None if is_choice else not_known(value, self.noun or f"a value of {self.name}", self.choices)
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        right = number if self.numeric else isinstance(value, self.type)
-        if not right or (self.whole and value != np.round(value)):
+        is_right_type = number if self.numeric else isinstance(value, self.type)
+        if not is_right_type or (self.whole and value != np.round(value)):
             return f"must be {NOUNS[self.type]}, not {_long(value) if number else quoted(value)}"
         return None
 
@@ -164,8 +164,8 @@ def shown(value: Any) -> str:
 
 def _long(number: float) -> str:
     """A number for messages: whole ones with all their digits."""
-    whole = abs(number) < 1e15 and number == round(number)
-    return f"{round(number):,}" if whole else f"{number:g}"
+    is_integer = abs(number) < 1e15 and number == round(number)
+    return f"{round(number):,}" if is_integer else f"{number:g}"
 
 
 def parameter(
@@ -201,8 +201,8 @@ def parameter(
     a `dataclasses.field`
     """
     bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
-    others = {"choices": choices, "noun": noun, WHOLE: whole}
-    return field(default=default, metadata={"meaning": doc, "symbol": symbol, "unit": unit, **bounds, **others})
+    other_metadata = {"choices": choices, "noun": noun, WHOLE: whole}
+    return field(default=default, metadata={"meaning": doc, "symbol": symbol, "unit": unit, **bounds, **other_metadata})
 
 
 def parameters_of(kind: Any) -> dict[str, Key]:
@@ -230,16 +230,16 @@ def _parameters_of(cls: type) -> dict[str, Key]:
 
 def _key(cls: type, f: Field[Any]) -> Key:
     """A dataclass field as a key. Raises `ScenarioError` for a type or a default that is not possible."""
-    stated = {name: value for name, value in f.metadata.items() if name in Key.__dataclass_fields__}
+    metadata = {name: value for name, value in f.metadata.items() if name in Key.__dataclass_fields__}
     annotation = _annotation(cls, f)
     if get_origin(annotation) is Literal:
-        stated["choices"] = stated.get("choices") or get_args(annotation)
+        metadata["choices"] = metadata.get("choices") or get_args(annotation)
         annotation = str
     annotation = int if annotation is float and f.metadata.get(WHOLE) else annotation
-    if annotation not in NOUNS or (annotation is str and not stated.get("choices")):
+    if annotation not in NOUNS or (annotation is str and not metadata.get("choices")):
         possible = "float, int, bool, Literal[...], or str with `choices`"
         raise ScenarioError([((), f"the parameter {f.name} of {cls.__name__} needs a type: {possible}")])
-    key = Key(f.name, type=annotation, default=f.default, **stated)
+    key = Key(f.name, type=annotation, default=f.default, **metadata)
     if problem := key.type_problem(key.default):
         raise ScenarioError([((), f"the default of the parameter {f.name} of {cls.__name__}: {problem}")])
     return key
@@ -304,8 +304,8 @@ def described(kinds: Mapping[str, Any], name: str) -> dict[str, Key]:
     >>> {learner: key.default for learner, key in described(LEARNERS, "sweeps").items()}
     {'gibbs': 4000, 'bayes': 20000}
     """
-    every = {kind: parameters_of(cls).get(name) for kind, cls in kinds.items()}
-    return {kind: key for kind, key in every.items() if key is not None}
+    definitions = {kind: parameters_of(cls).get(name) for kind, cls in kinds.items()}
+    return {kind: key for kind, key in definitions.items() if key is not None}
 
 
 def parameter_problem(noun: str, kinds: Mapping[str, Any], kind: str, name: str, value: Any) -> str | None:

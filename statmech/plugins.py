@@ -65,10 +65,10 @@ def load(file: str | Path) -> None:
         exec(compile(files.read(path, MAX_BYTES), str(path), "exec"), vars(module))
     except Exception as failure:
         raise ConfigError(f"{file}{_line(path, failure)}: {type(failure).__name__}: {failure}") from None
-    for (registry, checked), known in zip(CHECKED, registered, strict=True):
+    for (registry, check_class), previous in zip(CHECKED, registered, strict=True):
         for name in registry:
-            if registry[name] is not known.get(name):
-                checked(name)
+            if registry[name] is not previous.get(name):
+                check_class(name)
     _loaded[str(path)] = module
     own_code.is_current(module)  # its digest is taken now: the file may be edited while this process runs
 
@@ -86,9 +86,9 @@ def check(name: str) -> None:
         str(rule.label)
         rule.g(np.linspace(-8, 8, 9), 1.0)
         jax.eval_shape(rule.g, *[jax.ShapeDtypeStruct((2,), np.float32)] * 2)
-        place = jump(lambda kappa: rule.g(kappa, 1.0), rule.kinks)
-    if place is not None:
-        raise ConfigError(f'the rule "{name}": g jumps at stability {place:.3g}, which is not among its kinks')
+        jump_position = jump(lambda kappa: rule.g(kappa, 1.0), rule.kinks)
+    if jump_position is not None:
+        raise ConfigError(f'the rule "{name}": g jumps at stability {jump_position:.3g}, which is not among its kinks')
 
 
 def check_activation(name: str) -> None:
@@ -186,11 +186,11 @@ def _traced(arrays: str, variable: str) -> str:
 def _unsmooth(activation: Activation) -> str | None:
     """Describe a jump of g or g' that is not among the kinks, or a g' that is not the derivative; None without."""
     g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
-    for function, what in ((g, "g jumps"), (derivative, "g bends")):
-        if (place := jump(function, activation.kinks)) is not None:
-            return f"{what} at field {place:.3g}, which is not among its kinks"
-    if (place := wrong_slope(g, derivative, activation.kinks)) is not None:
-        return f"the second array that both returns is not the derivative of g at field {place:.3g}"
+    for function, description in ((g, "g jumps"), (derivative, "g bends")):
+        if (position := jump(function, activation.kinks)) is not None:
+            return f"{description} at field {position:.3g}, which is not among its kinks"
+    if (position := wrong_slope(g, derivative, activation.kinks)) is not None:
+        return f"the second array that both returns is not the derivative of g at field {position:.3g}"
     return None
 
 

@@ -81,9 +81,9 @@ class Replay(Protocol):
         return _of_first(starts, np.append(1.0, self.share.at(starts[1:])))
 
     def problem(self, tasks: int, switch: float | None, last: float) -> str:
-        for share in numbers_in(self.share):
-            if not 0 <= share <= 1:
-                return f"the fraction of replay must lie between 0 and 1, not be {share:g}"
+        for fraction in numbers_in(self.share):
+            if not 0 <= fraction <= 1:
+                return f"the fraction of replay must lie between 0 and 1, not be {fraction:g}"
         if isinstance(self.share, Control) and self.share.edges[-1] >= last:
             return f"replay changes at {self.share.edges[-1]:g}, not before the last time, t = {last:g}"
         if tasks != TWO:
@@ -186,16 +186,16 @@ def protocol_from(given: Any) -> Protocol:
     if isinstance(given, Protocol):
         return given
     if isinstance(given, str) and given in WORDS:
-        found: Protocol = PROTOCOLS[given]()
-        return found
+        protocol: Protocol = PROTOCOLS[given]()
+        return protocol
     if isinstance(given, dict) and len(given) == 1:
         [(name, value)] = given.items()
         if name == "replay" and _number(value):
             return Replay(float(value))
         if name == "replay" and isinstance(value, dict) and "at" in value:
             return Replay(_given(control_from(value)))
-        if name == OPTIMAL and isinstance(wish := control_from(given), Optimal):
-            return BestShare(wish)
+        if name == OPTIMAL and isinstance(control := control_from(given), Optimal):
+            return BestShare(control)
         if name == "blocks" and isinstance(value, list | tuple) and value and all(map(_number, value)):
             return Blocks(tuple(map(float, value)))
     if isinstance(given, str) and given not in PROTOCOLS:

@@ -49,8 +49,8 @@ def folded(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
     """
     if key.size == 2:  # Python computes single words faster than NumPy
         number = int(np.squeeze(number))
-        words: Any = _threefry([int(word) for word in key.flat], number >> 32, number, _low_word)
-        return np.array(words, np.uint32).reshape(key.shape)
+        pair: Any = _threefry([int(part) for part in key.flat], number >> 32, number, _low_word)
+        return np.array(pair, np.uint32).reshape(key.shape)
     return np.stack(_threefry(list(key.T), 0, np.asarray(number, np.uint32)), axis=-1)
 
 
@@ -84,8 +84,8 @@ def generators(keys: np.ndarray) -> Iterator[np.random.Generator]:
     if len(keys) == 1:
         yield np.random.default_rng(int(keys[0, 0]) | int(keys[0, 1]) << 32)
     else:
-        for words in _seeds(keys):
-            yield np.random.Generator(np.random.PCG64(_Seed(words)))  # type: ignore[arg-type]
+        for state in _seeds(keys):
+            yield np.random.Generator(np.random.PCG64(_Seed(state)))  # type: ignore[arg-type]
 
 
 class _Seed(ISeedSequence):
@@ -101,25 +101,25 @@ class _Seed(ISeedSequence):
 def _seeds(keys: np.ndarray) -> np.ndarray:
     """The words (n, 4) that `numpy.random.SeedSequence` makes of each key."""
     hashed = _hashing(0x43B0D7E5, 0x931E8875)
-    pool = [hashed(words) for words in (*keys.T, *np.zeros((2, len(keys)), np.uint32))]
+    pool = [hashed(data) for data in (*keys.T, *np.zeros((2, len(keys)), np.uint32))]
     for source, target in permutations(range(4), 2):
         mixed: np.ndarray = np.uint32(0xCA01F9DD) * pool[target] - np.uint32(0x4973F715) * hashed(pool[source])
         pool[target] = mixed ^ mixed >> np.uint32(16)
     hashed = _hashing(0x8B51F9DD, 0x58F38DED)
-    return np.stack([hashed(words) for words in (*pool, *pool)], axis=-1).view(np.uint64)
+    return np.stack([hashed(data) for data in (*pool, *pool)], axis=-1).view(np.uint64)
 
 
 def _hashing(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]:
     """The hash of arrays of 32-bit words of O'Neill's seed_seq, another one at each call."""
 
-    def hashed(words: np.ndarray) -> np.ndarray:
+    def hash_data(words: np.ndarray) -> np.ndarray:
         nonlocal constant
         words = words ^ np.uint32(constant)
         constant = constant * factor & 0xFFFFFFFF
         words = words * np.uint32(constant)
         return words ^ words >> np.uint32(16)
 
-    return hashed
+    return hash_data
 
 
 def wrapped(words: Array) -> Array:
@@ -134,9 +134,9 @@ def fold_in(key: Array, number: Array | int) -> Array:
     import jax
     import jax.numpy as jnp
 
-    words = jnp.moveaxis(jax.random.key_data(key), -1, 0)
+    key_data = jnp.moveaxis(jax.random.key_data(key), -1, 0)
     low = jnp.broadcast_to(jnp.asarray(number).astype(np.uint32), key.shape)
-    return wrapped(_words(words, jnp.zeros_like(low), low, axis=-1))
+    return wrapped(_words(key_data, jnp.zeros_like(low), low, axis=-1))
 
 
 def _words(key: Array, x: Array, y: Array, axis: int = 0) -> Array:
@@ -160,12 +160,12 @@ def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
     counters = jnp.arange(count // key.size, dtype=np.uint32)
     if lanes:
         counters = counters // lanes.width * lanes.of + counters % lanes.width + lanes.first.astype(np.uint32)
-    words = jax.random.key_data(key)
+    key_data = jax.random.key_data(key)
     if lanes is None or not key.ndim:
-        return jax.lax.platform_dependent(words, counters, cpu=_paired, default=threefry_2x32)
+        return jax.lax.platform_dependent(key_data, counters, cpu=_paired, default=threefry_2x32)
     # pairs as in `_paired`, with all lanes in the last axis, which alone is computed fast
     pairs = jnp.tile(counters.reshape(2, -1, lanes.width), key.size)
-    return jnp.concatenate([part.reshape(-1) for part in _words(jnp.repeat(words.T, lanes.width, axis=1), *pairs)])
+    return jnp.concatenate([part.reshape(-1) for part in _words(jnp.repeat(key_data.T, lanes.width, axis=1), *pairs)])
 
 
 def _paired(key: Array, counters: Array) -> Array:
@@ -180,8 +180,8 @@ def _paired(key: Array, counters: Array) -> Array:
 def signs(key: Array, shape: tuple[int, ...]) -> Array:
     """+1 or -1 with equal probability."""
     count = math.prod(shape)
-    words = bits(key, -(-count // 32))
-    coins = (words[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
+    bits_32 = bits(key, -(-count // 32))
+    coins = (bits_32[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
     return (2 * coins.astype(np.float32) - 1).reshape(-1)[:count].reshape(shape)
 
 
@@ -204,11 +204,11 @@ def normals_and_uniforms(
     """
     count = math.prod(shape)
     pairs = -(-count // 2)
-    words = bits(key, 2 * pairs + math.prod(uniform), lanes)
+    bits_32 = bits(key, 2 * pairs + math.prod(uniform), lanes)
     # in the shape of half the normals, if there is one: XLA is four times slower in a shape that cuts across theirs
     half = (shape[0] // 2, *shape[1:]) if shape[0] % 2 == 0 else (pairs,)
-    both = _box_muller(words[:pairs].reshape(half), words[pairs : 2 * pairs].reshape(half))
-    return both.reshape(-1)[:count].reshape(shape), _uniform(words[2 * pairs :]).reshape(uniform)
+    normal_pairs = _box_muller(bits_32[:pairs].reshape(half), bits_32[pairs : 2 * pairs].reshape(half))
+    return normal_pairs.reshape(-1)[:count].reshape(shape), _uniform(bits_32[2 * pairs :]).reshape(uniform)
 
 
 def normals_and_uniforms_at(
@@ -230,16 +230,16 @@ def normals_and_uniforms_at(
     import jax
     import jax.numpy as jnp
 
-    first, width, of = lanes or (np.uint32(0), row.size, row.size)
-    words = jnp.repeat(jax.random.key_data(key).reshape(-1, 2).T, row.size // key.size, axis=1)
-    lane = jnp.arange(row.size, dtype=np.uint32) % np.uint32(width) + first.astype(np.uint32)
-    key_words = _words(words, jnp.zeros_like(number), number)
+    first, width, total = lanes or (np.uint32(0), row.size, row.size)
+    key_data = jnp.repeat(jax.random.key_data(key).reshape(-1, 2).T, row.size // key.size, axis=1)
+    batch_index = jnp.arange(row.size, dtype=np.uint32) % np.uint32(width) + first.astype(np.uint32)
+    folded_key = _words(key_data, jnp.zeros_like(number), number)
     half = rows // 2  # the rows of the first normals of all pairs
-    at = (row % half).astype(np.uint32) + np.array([[0], [half]], np.uint32)
-    x, y = (pairs * np.uint32(of) + lane for pairs in (at, at + np.uint32(rows)))
-    (radial, angular), uniforms = _words(key_words, x, y)
-    one, other = jnp.split(_box_muller(radial, angular), 2)
-    return jnp.where(row < half, one, other), _uniform(jnp.where(row < half, *uniforms))
+    pair_rows = (row % half).astype(np.uint32) + np.array([[0], [half]], np.uint32)
+    x, y = (pairs * np.uint32(total) + batch_index for pairs in (pair_rows, pair_rows + np.uint32(rows)))
+    (radial, angular), uniforms = _words(folded_key, x, y)
+    cosine_normals, sine_normals = jnp.split(_box_muller(radial, angular), 2)
+    return jnp.where(row < half, cosine_normals, sine_normals), _uniform(jnp.where(row < half, *uniforms))
 
 
 def _box_muller(radial: Array, angular: Array) -> Array:

@@ -90,9 +90,9 @@ def basis_of(Z: np.ndarray, y: np.ndarray) -> Basis:
         Centred targets (n,).
     """
     s, axes = np.linalg.eigh(Z.T @ Z)
-    there = s > RANK * s[-1]
-    s = s[there]
-    squares = (axes[:, there].T @ (Z.T @ y)) ** 2 / s
+    nonzero = s > RANK * s[-1]
+    s = s[nonzero]
+    squares = (axes[:, nonzero].T @ (Z.T @ y)) ** 2 / s
     spans_all = len(s) == len(y) - 1  # the rest is rounding
     return Basis(s, squares, 0.0 if spans_all else max(float(y @ y - squares.sum()), 0.0))
 

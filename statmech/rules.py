@@ -402,10 +402,12 @@ class Bayes(Rule):
         return s * rise / (1 + rise * xp.exp(xp.clip(excess, -CERTAIN, CERTAIN)))
 
     def bends(self, length: Array) -> tuple[Array, ...]:
-        width, least = _spread(length) / length, quantile(self.assumed_flip / (1 - self.assumed_flip))
-        doubt = namespace(least).maximum(least, -40.0)  # finite: panels are differentiated with respect to the length
+        width, flip_quantile = _spread(length) / length, quantile(self.assumed_flip / (1 - self.assumed_flip))
+        doubt = namespace(flip_quantile).maximum(
+            flip_quantile, -40.0
+        )  # finite: panels are differentiated with respect to the length
         tail = (REACH, -REACH, -16 * REACH, -256 * REACH)  # where the hazard tends to its asymptote as a power of kappa
-        turn = (doubt + reach / (1 - doubt) for reach in (-30.0, 0.0, 30.0))  # from an error to a flip
+        turn = (doubt + offset / (1 - doubt) for offset in (-30.0, 0.0, 30.0))  # from an error to a flip
         return tuple(width * edge for edge in (*tail, *turn))
 
 

@@ -145,7 +145,7 @@ def indicators(words: np.ndarray) -> dict[str, np.ndarray]:
     {'a': array([1., 0., 1., 0.]), 'b': array([0., 1., 0., 0.])}
     """
     values, counts = np.unique(words.astype(str), return_counts=True)
-    return {str(word): (words == word).astype(float) for word in values[counts >= RARE * len(words)][:-1]}
+    return {str(value): (words == value).astype(float) for value in values[counts >= RARE * len(words)][:-1]}
 
 
 def _without_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.DataFrame:
@@ -154,11 +154,11 @@ def _without_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> 
         return frame
     if index is not None:
         return frame.drop(columns=column_named(index, frame.columns))
-    left_out = [str(name) for place, name in enumerate(frame.columns) if _is_index(frame[name], str(name), place)]
+    left_out = [str(name) for position, name in enumerate(frame.columns) if _is_index(frame[name], str(name), position)]
     if left_out and len(left_out) < frame.shape[1]:
-        shown = ", ".join("the nameless first column" if name == "Unnamed: 0" else name for name in left_out)
+        listing = ", ".join("the nameless first column" if name == "Unnamed: 0" else name for name in left_out)
         keeping = f"; {flag} keeps all" if (flag := option("--index-col none")) else ""
-        notes.append(f"left out: {shown} (numbers or names of the rows{keeping})")
+        notes.append(f"left out: {listing} (numbers or names of the rows{keeping})")
         frame = frame.drop(columns=left_out)
     return frame
 
@@ -194,7 +194,7 @@ def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: in
 
     parts: dict[str, np.ndarray] = {}
     kinds = {"numbers": 0, "words": 0, "dates": 0}
-    texts, copies, filled, empty = list[str](), list[str](), 0, 0
+    texts, copies, num_filled, empty = list[str](), list[str](), 0, 0
     for label in frame.columns:
         name, column = str(label), frame[label]
         if column.isna().all():
@@ -209,13 +209,13 @@ def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: in
             kinds["dates"] += 1
         elif column.dtype.kind == "O" or isinstance(column.dtype, pd.CategoricalDtype):
             _check_words(column, name, first_row)
-            known = column.dropna().nunique()
-            if known > max(MAX_LEVELS, MOSTLY * len(column)):
+            num_values = column.dropna().nunique()
+            if num_values > max(MAX_LEVELS, MOSTLY * len(column)):
                 texts.append(name)
                 continue
             kinds["words"] += 1
-            words = column.astype(object).where(column.notna(), "(missing)").astype(str).to_numpy()
-            parts |= {f"{name} = {word}": values for word, values in indicators(words).items()}
+            labels = column.astype(object).where(column.notna(), "(missing)").astype(str).to_numpy()
+            parts |= {f"{name} = {level}": values for level, values in indicators(labels).items()}
             continue
         else:
             kinds["numbers"] += 1
@@ -223,17 +223,17 @@ def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: in
         if np.isinf(values).any():
             raise ConfigError(f"row {_row(column, np.isinf(values), first_row)}, column {quoted(name)} is infinite")
         holes = np.isnan(values)
-        filled += int(holes.sum())
+        num_filled += int(holes.sum())
         parts[name] = np.where(holes, np.mean(values[~holes]), values)
     notes += [f"left out: {', '.join(texts[:MAX_SHOWN])} (text that differs in most rows)"] if texts else []
     notes += [f"{_count(empty, 'empty column')} left out"] if empty else []
-    notes += [f"{_count(filled, 'missing cell')} replaced by the mean of the column"] if filled else []
+    notes += [f"{_count(num_filled, 'missing cell')} replaced by the mean of the column"] if num_filled else []
     for name in copies[:MAX_SHOWN]:
         advice = option(f"--drop {name}", f"drop {name}")
         notes.append(f"warning: column {name} determines the target: {advice} if it is not known beforehand")
-    made = ", ".join(f"{count} of {kind}" for kind, count in kinds.items() if count)
+    kinds_text = ", ".join(f"{count} of {kind}" for kind, count in kinds.items() if count)
     indicated = f" ({len(parts) - kinds['numbers'] - kinds['dates']} indicators)" if kinds["words"] else ""
-    notes.insert(0, f"{len(frame):,} rows, {_count(sum(kinds.values()), 'column')}: {made}{indicated}")
+    notes.insert(0, f"{len(frame):,} rows, {_count(sum(kinds.values()), 'column')}: {kinds_text}{indicated}")
     X = np.column_stack([*parts.values()]) if parts else np.empty((len(frame), 0))
     return Columns(X, tuple(parts), y, tuple(notes))
 
@@ -243,13 +243,13 @@ def _check_words(column: pd.Series, name: str, first_row: int) -> None:
     import pandas as pd
 
     counts = column.value_counts()
-    words = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
-    recur = len(counts) <= MAX_LEVELS and counts[column[words].unique()].min() >= max(RARE * len(column), 2)
-    if 0 < words.sum() < (1 - MOSTLY) * column.notna().sum() and not recur:
-        word, flag = column.to_numpy()[int(np.argmax(words))], option("--na WORD")
+    is_text = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
+    recur = len(counts) <= MAX_LEVELS and counts[column[is_text].unique()].min() >= max(RARE * len(column), 2)
+    if 0 < is_text.sum() < (1 - MOSTLY) * column.notna().sum() and not recur:
+        example, flag = column.to_numpy()[int(np.argmax(is_text))], option("--na WORD")
         unless = f": {flag} names a word for missing cells" if flag else ""
-        where = f"row {_row(column, words, first_row)}, column {quoted(name)}"
-        raise ConfigError(f"{where}: {quoted(str(word))} is not a number{unless}")
+        where = f"row {_row(column, is_text, first_row)}, column {quoted(name)}"
+        raise ConfigError(f"{where}: {quoted(str(example))} is not a number{unless}")
 
 
 def _row(column: pd.Series, where: np.ndarray, first_row: int) -> int:
@@ -270,8 +270,8 @@ def _determines(column: pd.Series, y: np.ndarray) -> bool:
     if len(labels) != 2 or column.dtype.kind not in "iuf" or column.isna().any():
         return False
     first = y.astype(str) == labels[0]
-    one, other = column.to_numpy()[first], column.to_numpy()[~first]
-    return bool(one.max() < other.min() or other.max() < one.min())
+    first_values, second_values = column.to_numpy()[first], column.to_numpy()[~first]
+    return bool(first_values.max() < second_values.min() or second_values.max() < first_values.min())
 
 
 def _count(number: int, thing: str) -> str:

@@ -134,7 +134,7 @@ def _decoded(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
 
 def _unless(flag: str, effect: str) -> str:
     """Return what an option would change, if the running command has the option."""
-    return f"; {known} {effect}" if (known := option(flag)) else ""
+    return f"; {flag_text} {effect}" if (flag_text := option(flag)) else ""
 
 
 def _why(failure: Exception) -> str:
@@ -283,19 +283,19 @@ def has_header(rows: list[list[str]]) -> bool:
     >>> has_header([["0", "1"], ["0.3", "5"]]), has_header([["1.5", "yes"], ["0.3", "no"], ["2", "yes"]])
     (True, False)
     """
-    first, *others = rows
-    if len(first) < len(others[0]):  # R leaves the names of the rows without a name
+    first, *later_rows = rows
+    if len(first) < len(later_rows[0]):  # R leaves the names of the rows without a name
         return True
-    words = [index for index, cell in enumerate(first) if not _is_missing(cell) and not is_number(cell)]
-    below = [[row[index] for row in others if not _is_missing(row[index])] for index in range(len(first))]
-    if any(below[index] and all(map(is_number, below[index])) for index in words):
+    text_columns = [index for index, cell in enumerate(first) if not _is_missing(cell) and not is_number(cell)]
+    below = [[row[index] for row in later_rows if not _is_missing(row[index])] for index in range(len(first))]
+    if any(below[index] and all(map(is_number, below[index])) for index in text_columns):
         return True
-    if any(first[index] in below[index] for index in words):
+    if any(first[index] in below[index] for index in text_columns):
         return False
-    numbers = [index for index in range(len(first)) if index not in words and not _is_missing(first[index])]
+    numbers = [index for index in range(len(first)) if index not in text_columns and not _is_missing(first[index])]
     if not numbers:
-        return bool(words)
-    return _counts(first, numbers) and not _counts(others[0], numbers)
+        return bool(text_columns)
+    return _counts(first, numbers) and not _counts(later_rows[0], numbers)
 
 
 def _counts(row: list[str], columns: list[int]) -> bool:
@@ -330,11 +330,11 @@ def _names(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[
     if all(map(is_number, names)):
         unless = _unless("--no-header", "takes it for data")
         notes.append(f"the first row, {', '.join(names[:3])}, ..., is taken for names{unless}")
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for index, name in enumerate(names):
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1 and name:
-            names[index] = f"{name}.{seen[name] - 1}"
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] > 1 and name:
+            names[index] = f"{name}.{counts[name] - 1}"
             notes.append(f"the name {name} is given twice: the second is called {names[index]}")
         elif not name:
             names[index] = f"Unnamed: {index}"

@@ -60,17 +60,17 @@ def located(failure: Exception, text: str) -> Sentence:
         return None, problem
     start = failure.context_mark or mark
     for pattern, sentence in SENTENCES.items():
-        if found := re.match(pattern, problem):
-            places = (mark.line + 1, mark.column, start.line + 1, start.column)
-            return sentence(Mistake(found, *places, text.splitlines()))
+        if match := re.match(pattern, problem):
+            positions = (mark.line + 1, mark.column, start.line + 1, start.column)
+            return sentence(Mistake(match, *positions, text.splitlines()))
     return mark.line + 1, f"not readable as YAML: {problem}"
 
 
 def missing_space(text: str) -> Sentence | None:
     """The first line that reads `key:value` without a space, and the sentence about it; None if there is none."""
     for number, line in enumerate(text.splitlines(), 1):
-        if found := WITHOUT_SPACE.fullmatch(line):
-            return number, f"a space is missing after the colon: {found[1]}: {_quoted(found[2])}"
+        if match := WITHOUT_SPACE.fullmatch(line):
+            return number, f"a space is missing after the colon: {match[1]}: {_quoted(match[2])}"
     return None
 
 
@@ -114,7 +114,7 @@ def _alias(of: Mistake) -> Sentence:
 
 def _misplaced(of: Mistake) -> Sentence:
     line = of.line(of.here)
-    above = [it for it in of.lines[: of.here - 1] if _has_content(it)]
+    above = [text for text in of.lines[: of.here - 1] if _has_content(text)]
     if of.problem[1] == "'<document start>'" and above and not KEY.match(above[0]):
         first = of.lines.index(above[0]) + 1
         return _without_space(of, first) or (first, _not_a_key(of, first))
@@ -131,16 +131,22 @@ SENTENCES: dict[str, Callable[[Mistake], Sentence]] = {
     "could not find expected ':'": _no_colon,
     "mapping values are not allowed here": _second_colon,
     "found character .* that cannot start any token": _first_character,
-    'found duplicate key "(.*?)" with': lambda of: (of.here, f'"{_quoted(of.problem[1])}" is given twice'),
+    'found duplicate key "(.*?)" with': lambda mistake: (
+        mistake.here,
+        f'"{_quoted(mistake.problem[1])}" is given twice',
+    ),
     "found undefined alias '(.*)'": _alias,
-    "but found another document": lambda of: (of.here, "a second document begins (---); a config is a single one"),
+    "but found another document": lambda mistake: (
+        mistake.here,
+        "a second document begins (---); a config is a single one",
+    ),
     "expected (<block end>|'<document start>')": _misplaced,
 }
 
 
 def _without_space(of: Mistake, number: int) -> Sentence | None:
-    found = missing_space(of.line(number))
-    return found and (number, found[1])
+    missing = missing_space(of.line(number))
+    return missing and (number, missing[1])
 
 
 def _not_a_key(of: Mistake, number: int) -> str:
