@@ -1,7 +1,8 @@
-r"""Activations of the units of a network. An activation *is* its function g; simulation applies it, theory averages it.
+r"""Activations of the units of a network.
 
-A unit k of a network of M teacher and K student units has the field :math:`h_k = \mathbf J_k\cdot\mathbf x`, those of
-the teacher :math:`y_m = \mathbf B_m\cdot\mathbf x`. With inputs :math:`\mathbf x\sim N(0, I/N)` the fields are normal,
+An activation *is* its function g: the simulation applies it, theory averages it. In a network of M teacher and K
+student units, the student unit k has the field :math:`h_k = \mathbf J_k\cdot\mathbf x` and the teacher unit m the
+field :math:`y_m = \mathbf B_m\cdot\mathbf x`. With inputs :math:`\mathbf x\sim N(0, I/N)` the fields are normal,
 with covariances :math:`Q_{kl} = \mathbf J_k\cdot\mathbf J_l/N`, :math:`R_{km} = \mathbf J_k\cdot\mathbf B_m/N` and
 :math:`T_{mn} = \mathbf B_m\cdot\mathbf B_n/N`. All of the theory follows from four averages over normal fields (Saad &
 Solla 1995),
@@ -9,7 +10,7 @@ Solla 1995),
 .. math:: I_2 = \langle g(x_1)g(x_2)\rangle, \quad I_3 = \langle g'(x_1)\,x_2\,g(x_3)\rangle, \quad
           I_4 = \langle g'(x_1)g'(x_2)g(x_3)g(x_4)\rangle, \quad J_2 = \langle g'(x_1)g'(x_2)\rangle,
 
-and three more where the teacher's output is a label, in which the last field is under a sign:
+and, where the teacher's output is a label, from three more, whose last field enters by its sign:
 :math:`S_2 = \langle g(x_1)\,\mathrm{sgn}\,x_2\rangle`, :math:`S_3 = \langle g'(x_1)\,x_2\,\mathrm{sgn}\,x_3\rangle`,
 :math:`S_4 = \langle g'(x_1)g'(x_2)g(x_3)\,\mathrm{sgn}\,x_4\rangle`.
 
@@ -25,8 +26,8 @@ smooth and there are few units.
 ...         return g, 1 - g * g
 
 Use operators and `namespace(x)` for functions: the same lines then run in NumPy and, traced and batched, in JAX. A
-parameter of an activation is a dataclass field made by `statmech.parameters.parameter`. Kinks and averages hold for the
-g of the class that states them: a subclass with another `both` has neither unless it states them.
+parameter of an activation is a dataclass field made by `statmech.parameters.parameter`. Kinks and averages belong
+to the g of the class that defines them: a subclass that overrides `both` does not inherit them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ OF_ONE_G = ("kinks", "equation", "has_closed_forms", "odd", *AVERAGES)
 
 @dataclass(frozen=True)
 class Activation(ABC):
-    """The activation g of all units; subclasses state `label` and `both`, and the `kinks` of g if it has any."""
+    """The activation g of all units.
+
+    Subclasses define `label`, `both` and, if g bends or jumps, its `kinks`.
+    """
 
     label: ClassVar[str]  # the name in tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
@@ -56,13 +60,13 @@ class Activation(ABC):
     kinks: ClassVar[tuple[float, ...]] = ()  # the fields where g bends or jumps
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Reset what holds for one g only, so that a subclass with another g does not inherit it."""
+        """Reset attributes that depend on g, so that a subclass that overrides g does not inherit stale values."""
         super().__init_subclass__(**options)
         forget_of_another(cls, "both", OF_ONE_G, Activation)
 
     @abstractmethod
     def both(self, x: Array) -> tuple[Array, Array]:
-        """g(x) and its derivative g'(x), for an array of fields.
+        """Return g(x) and its derivative g'(x) for an array of fields.
 
         Parameters
         ----------
@@ -72,7 +76,7 @@ class Activation(ABC):
         Returns
         -------
         g, derivative : arrays
-            Of the same shape; from NumPy arrays or, traced, from JAX arrays.
+            Arrays of the same shape, for NumPy arrays or, traced, for JAX arrays.
 
         Examples
         --------
@@ -81,43 +85,49 @@ class Activation(ABC):
         (array([-0.,  2.]), array([0., 1.]))
         """
 
-    has_closed_forms: ClassVar[bool] = False  # whether the averages below are stated
-    odd: ClassVar[bool] = False  # whether g(-x) = -g(x) is stated
+    has_closed_forms: ClassVar[bool] = False  # whether the class defines the averages below
+    odd: ClassVar[bool] = False  # whether g(-x) = -g(x)
 
     def I2(self, C: Array) -> Array:
-        """The average of g(x1) g(x2), for covariances C (2, 2, ...)."""
+        """Return the average of g(x1) g(x2) for covariances C (2, 2, ...)."""
         raise NotImplementedError
 
     def I3(self, C: Array) -> Array:
-        """The average of g'(x1) x2 g(x3), for covariances C (3, 3, ...); linear in those of x2, which may be any."""
+        """Return the average of g'(x1) x2 g(x3) for covariances C (3, 3, ...).
+
+        The average is linear in the covariances of x2, which need not be positive semidefinite.
+        """
         raise NotImplementedError
 
     def I4(self, C: Array) -> Array:
-        """The average of g'(x1) g'(x2) g(x3) g(x4), for covariances C (4, 4, ...)."""
+        """Return the average of g'(x1) g'(x2) g(x3) g(x4) for covariances C (4, 4, ...)."""
         raise NotImplementedError
 
     def J2(self, C: Array) -> Array:
-        """The average of g'(x1) g'(x2), for covariances C (2, 2, ...)."""
+        """Return the average of g'(x1) g'(x2) for covariances C (2, 2, ...)."""
         raise NotImplementedError
 
     def J2_along(self, C: Array, E: Array) -> Array:
-        """The derivative of J2 along the change E (2, 2, ...) of the covariances C (2, 2, ...)."""
+        """Return the directional derivative of J2 at the covariances C (2, 2, ...) in the direction E (2, 2, ...)."""
         raise NotImplementedError
 
     def given(self, mean: Array, variance: Array) -> Array:
-        """The average of g(x) for a normal x of this mean and variance, arrays that broadcast."""
+        """Return the average of g(x) for a normal x with a mean and a variance, arrays that broadcast."""
         raise NotImplementedError
 
     def S2(self, C: Array) -> Array:
-        """The average of g(x1) sgn x2, for covariances C (2, 2, ...)."""
+        """Return the average of g(x1) sgn x2 for covariances C (2, 2, ...)."""
         raise NotImplementedError
 
     def S3(self, C: Array) -> Array:
-        """The average of g'(x1) x2 sgn x3, for covariances C (3, 3, ...); linear in those of x2, which may be any."""
+        """Return the average of g'(x1) x2 sgn x3 for covariances C (3, 3, ...).
+
+        The average is linear in the covariances of x2, which need not be positive semidefinite.
+        """
         raise NotImplementedError
 
     def S4(self, C: Array) -> Array:
-        """The average of g'(x1) g'(x2) g(x3) sgn x4, for covariances C (4, 4, ...)."""
+        """Return the average of g'(x1) g'(x2) g(x3) sgn x4 for covariances C (4, 4, ...)."""
         raise NotImplementedError
 
 
@@ -170,24 +180,32 @@ class Erf(Activation):
 
 
 def _I2(C: Array, last: float) -> Array:
-    """With `last` = 0 the last field is under a sign, the limit of erf(a x) as a grows."""
+    """Return I2 of the error function (`last` = 1), or S2 (`last` = 0).
+
+    The sign of the last field is the limit of erf(a x) as a grows.
+    """
     xp = namespace(C)
     return 2 / np.pi * xp.arcsin(C[0, 1] / xp.sqrt((1 + C[0, 0]) * (last + C[1, 1])))
 
 
 def _I3(C: Array, last: float) -> Array:
+    """Return I3 of the error function (`last` = 1), or S3 (`last` = 0)."""
     first_variance = 1 + C[0, 0]
     det = first_variance * (last + C[2, 2]) - C[0, 2] ** 2
     return 2 / np.pi * (C[1, 2] * first_variance - C[0, 1] * C[0, 2]) / (first_variance * namespace(C).sqrt(det))
 
 
 def _I4(C: Array, last: float) -> Array:
+    """Return I4 of the error function (`last` = 1), or S4 (`last` = 0)."""
     xp = namespace(C)
     a, b, c = 1 + C[0, 0], 1 + C[1, 1], C[0, 1]
     det = a * b - c * c
 
     def product(i: int, j: int) -> Array:
-        """Covariance of two fields given the first two under Gaussians, times det; 1 is added on the diagonal."""
+        """Return det times the conditional covariance of the fields i and j.
+
+        The condition is a Gaussian weight of the first two fields. The diagonal includes the added variance.
+        """
         added_variance = (1.0 if i == 2 else last) if i == j else 0.0
         left, right = C[0, i], C[1, i]
         return (
@@ -216,8 +234,8 @@ class Relu(Activation):
               \left[C_{3i}\left(C_{4j}-\frac{C_{4i}C_{ij}}{C_{ii}}\right)
               + C_{3j}\left(C_{4i}-\frac{C_{4j}C_{ij}}{C_{jj}}\right)\right] .
 
-    Under a sign, :math:`S_2 = C_{12}/\sqrt{2\pi C_{22}}`, :math:`S_3 = C_{23}/\sqrt{2\pi C_{33}}` and, with the angles
-    :math:`\theta_{jk|i}` between two fields given that a third is 0,
+    For a label, :math:`S_2 = C_{12}/\sqrt{2\pi C_{22}}`, :math:`S_3 = C_{23}/\sqrt{2\pi C_{33}}` and, with the angles
+    :math:`\theta_{jk|i}` between two fields given a third that is 0,
 
     .. math:: S_4 = \sum_{i=1}^3\frac{C_{3i}}{\sqrt{2\pi C_{ii}}}\,\frac{\pi-\theta_{j4|i}-\theta_{k4|i}}{2\pi}
               + \frac{C_{34}}{\sqrt{2\pi C_{44}}}\,\frac{2\pi-\theta_{12|4}-\theta_{13|4}-\theta_{23|4}}{2\pi} .
@@ -278,18 +296,18 @@ class Relu(Activation):
 
 
 def _of(C: Array, *fields: int) -> Array:
-    """The covariances of some of the fields."""
+    """Return the covariances of the selected fields."""
     return C[np.ix_(fields, fields)]
 
 
 def _rest(C: Array, n: int, j: int, i: int) -> Array:
-    """The covariance of the fields n and j, given field i."""
+    """Return the covariance of the fields n and j given field i."""
     return C[n, j] - ratio(C[n, i] * C[i, j], C[i, i])
 
 
 @dataclass(frozen=True)
 class Linear(Activation):
-    """The identity, g(x) = x: a network of linear units is one linear unit, which learns without plateaus."""
+    """The identity, g(x) = x: a network of linear units is equivalent to one unit and learns without plateaus."""
 
     label = "linear"
     equation = "g(x) = x"

@@ -1,4 +1,4 @@
-"""`statmech.run`, `statmech.draw` and how results show themselves: one import for work in Python and in notebooks."""
+"""The Python interface, `statmech.run`, `statmech.draw` and others, and the display of results in notebooks."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Several = list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results]
-WIDTH = 720  # of the figure in a notebook, in pixels
+WIDTH = 720  # pixels
 
 
 class Results(results.Results):
-    """Simulation and theory of one scenario (`statmech.results.results`), shown in a notebook as tables and a figure.
+    """Simulation and theory of one scenario (`statmech.results.results`), displayed as tables and a figure.
 
     >>> import statmech
     >>> results = statmech.run(statmech.Scenario(rule="hebb", N=50, t=[1, 2], seeds=4, eta=[0.5, 1]))
@@ -39,14 +39,14 @@ class Results(results.Results):
     """
 
     def draw(self, figure: str | None = None, **composed: Any) -> Figure:
-        """The published figure of this name, or these variables; by default the figure of the results (`draw`).
+        """Draw a published figure, a figure of some variables, or by default the figure of the results (`draw`).
 
         Parameters
         ----------
         figure
             The name of a published figure, or "overlay".
         composed
-            What is drawn, and how, as for `draw`: `x`, `y`, `series`, `split`, `over`, `points`, `fit`, `style` and
+            Variables and style, as for `draw`: `x`, `y`, `series`, `split`, `over`, `points`, `fit`, `style` and
             `residuals`.
 
         Returns
@@ -56,7 +56,7 @@ class Results(results.Results):
         Raises
         ------
         ConfigError
-            For a figure that is unknown, or cannot show these results.
+            If the figure is unknown or cannot show these results.
         """
         return draw(self, figure=figure, **composed)
 
@@ -65,7 +65,7 @@ class Results(results.Results):
 
 
 def load_results(folder: str | Path) -> Results:
-    """The results in a folder that `statmech run` has written.
+    """Load the results from a folder that `statmech run` has written.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def load_results(folder: str | Path) -> Results:
     Returns
     -------
     Results
-        Their `figure` is the published figure that the folder remembers.
+        The attribute `figure` is the published figure that is stored in the folder.
 
     Raises
     ------
@@ -97,22 +97,22 @@ def run(scenario: AbstractScenario | str | Path, *, progress: bool | None = None
     Parameters
     ----------
     scenario
-        A scenario, the name of a shipped config, or the path of a config or of a folder of results.
+        A scenario, the name of a shipped config, or the path of a config or results folder.
     progress
-        Whether a bar shows what is computed; by default on a terminal and in a notebook.
+        Whether to show a progress bar; by default on a terminal and in a notebook.
     overrides
         Keys of the config with other values.
 
     Returns
     -------
-    Results, without a theory where the scenario has none.
+    Results, without a theory if the scenario is not solvable.
 
     Raises
     ------
     ConfigError, ScenarioError
-        For what cannot be simulated.
+        If the config is not valid or cannot be simulated.
     SolverError
-        For what cannot be solved.
+        If the equations of theory cannot be solved.
 
     Examples
     --------
@@ -139,7 +139,10 @@ def run(scenario: AbstractScenario | str | Path, *, progress: bool | None = None
 
 
 def _shown_on(bar: Bar) -> Callable[[int, int], None]:
-    """Return a callback that reports to a bar; before its first call programs are compiled or loaded."""
+    """Return a callback that reports progress to a bar.
+
+    Until the first call, the bar reports that programs are compiled or loaded.
+    """
     bar.running("compiling or loading programs")
 
     def progress(done: int, total: int) -> None:
@@ -150,7 +153,7 @@ def _shown_on(bar: Bar) -> Callable[[int, int], None]:
 
 
 def solve(scenario: AbstractScenario) -> xr.Dataset:
-    """The theory of a scenario in the limit N -> infinity (`theory.solve`).
+    """Solve the theory of a scenario in the limit N -> infinity (`theory.solve`).
 
     Parameters
     ----------
@@ -160,7 +163,7 @@ def solve(scenario: AbstractScenario) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        On (sweep axes, recorded times, student).
+        Variables with the dimensions (sweep axes, recorded times, student).
 
     Examples
     --------
@@ -193,33 +196,33 @@ def draw(
     style: str | None = None,
     residuals: bool = False,
 ) -> Figure:
-    """Draw results, or a simulation and its theory, as a matplotlib figure; or several results in one figure.
+    """Draw one or several results, or a simulation and its theory, as a matplotlib figure.
 
     Parameters
     ----------
     simulation
-        `Results`, or a dataset of `simulate.run`; or several results, of any kinds, in a list or by their labels.
+        `Results`, a dataset of `simulate.run`, or several results of any kind, in a list or in a dict by label.
     theory
-        A dataset of `theory.solve`; None if there is none, or with `Results`.
+        A dataset of `theory.solve`; None without a theory, or with `Results`.
     figure
-        A published figure (`statmech figure --list`). By default that of the results, or the overlay of simulation
-        and theory where they have none or it cannot show them.
+        A published figure (`statmech figure --list`). The default is the figure of the results, or the overlay of
+        simulation and theory if the results have no figure or their figure cannot show them.
     x
-        The axis, or the variable, along the horizontal axis.
+        The sweep axis or the variable on the horizontal axis.
     y
-        Variables, a panel each; by default errors and order parameters.
+        Variables, one panel each; by default errors and order parameters.
     series, split
-        Axes that colours and markers distinguish, and axes whose values have panels.
+        Axes that colours and markers distinguish, and axes with a panel for each value.
     over
-        A variable by which y is divided: theory's value or, where theory has none, the mean over runs.
+        A variable that divides y: its theoretical value, or the mean over runs if theory does not have this variable.
     points
         A CSV file of further points, with columns x, y and, if it is known, error.
     fit
-        True to fit exponents, on logarithmic axes.
+        True to fit exponents on logarithmic axes.
     style
         "page" (the default), "pre" (a column of 8.6 cm, 8 points, serif) or "talk" (large type).
     residuals
-        True for a strip below each panel, of the deviations from theory in standard errors.
+        True for a strip below each panel with the deviations from theory in standard errors.
 
     Returns
     -------
@@ -228,8 +231,8 @@ def draw(
     Raises
     ------
     ConfigError
-        For a figure or style that is unknown, a figure that cannot show these results, what the results do not have,
-        and points that cannot be read.
+        If the figure or the style is unknown, the figure cannot show these results, a variable or an axis is
+        missing from the results, or the points cannot be read.
 
     Examples
     --------
@@ -245,7 +248,7 @@ def draw(
     options = {"x": x, "y": y, "series": series, "split": split, "over": over, "points": points, "fit": fit}
     given_options = {name: str(value) if isinstance(value, Path) else value for name, value in options.items() if value}
     if figure and (given_options or isinstance(simulation, list | tuple | dict)):
-        raise ConfigError("a published figure says itself what it shows: leave out all else")
+        raise ConfigError("a published figure determines its own variables and style: remove all other arguments")
     with drawn_for(style, residuals):
         if isinstance(simulation, list | tuple | dict):
             return figures.compose(_labelled(simulation), composition_of(given_options))
@@ -259,7 +262,11 @@ def draw(
 def _labelled(
     several: list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results],
 ) -> dict[str, results.Results]:
-    """Results by their labels: the names of their configs or folders or, if these are not different, of what learns."""
+    """Return a dict of results by label.
+
+    Labels are the names of the configs or folders. If two of these names are equal, they are the names of the
+    learners or rules, with a number if necessary.
+    """
     if isinstance(several, dict):
         return several
     kinds = [str(getattr(item.scenario, item.scenario.CHOICE)) for item in several]
@@ -270,7 +277,7 @@ def _labelled(
 
 
 def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None = None) -> Any:
-    """The deviation of simulation from theory in standard errors, as tables that a terminal and a notebook show.
+    """Compare simulation and theory: return tables of their deviation in standard errors.
 
     Parameters
     ----------
@@ -282,7 +289,7 @@ def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None 
     Returns
     -------
     Tables
-        One per student or data set; a sentence where there is nothing to compare.
+        One per student or data set, or a sentence if there is nothing to compare.
 
     Examples
     --------
@@ -295,27 +302,27 @@ def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None 
 
 
 def explore(scenario: AbstractScenario | results.Results | str | Path | None = None, **overrides: Any) -> Any:
-    """Controls and charts of a scenario, or of results, as a part of a notebook.
+    """Make interactive controls and charts of a scenario or of results for a notebook.
 
     Parameters
     ----------
     scenario
-        A scenario, results, the name of a shipped config, or the path of one; by default the ensemble that the page of
-        `statmech explore` opens with.
+        A scenario, results, the name of a shipped config, or the path of a config. The default is the ensemble that
+        `statmech explore` shows first.
     overrides
         Keys of the config with other values.
 
     Returns
     -------
     panel.Column
-        Which a notebook shows, and `panel serve` serves with its method `servable`.
+        A notebook displays it, and `panel serve` serves it with its method `servable`.
 
     Raises
     ------
     ConfigError
-        For a config that does not exist, or a study of data sets, which has no sliders.
+        If the config does not exist, or is a study of data sets, which has no sliders.
     ScenarioError
-        For overrides that are not valid.
+        If overrides are not valid.
     """
     from figures.explorer import notebook
 
@@ -323,18 +330,19 @@ def explore(scenario: AbstractScenario | results.Results | str | Path | None = N
 
 
 def html(shown: results.Results) -> str:
-    """Results as a notebook shows them: one sentence, the comparison tables, and the figure."""
+    """Return results as HTML for a notebook: one sentence, the comparison tables and the figure."""
     return f"<p>{escape(repr(shown))}</p>{_tables(shown)}{_figure(shown)}"
 
 
 def _scenario(given: AbstractScenario | str | Path) -> tuple[AbstractScenario, str, str]:
-    """A scenario, the name of its config, and that of the shipped config that it is, if it is one."""
+    """Return a scenario, the name of its config, and the name of its shipped config or an empty string."""
     if isinstance(given, AbstractScenario):
         return given, "", ""
     return config.load(given), config.find(given).stem, config.shipped_name(given)
 
 
 def _tables(shown: results.Results) -> str:
+    """Return the comparison tables of results as HTML, or the message of an error."""
     try:
         return tables(shown)._repr_html_()
     except StatmechError as failure:
@@ -342,7 +350,7 @@ def _tables(shown: results.Results) -> str:
 
 
 def _figure(shown: results.Results) -> str:
-    """The figure as an image; nothing where there is no simulation and theory to draw."""
+    """Return the figure of results as an HTML image, or an empty string if the results are not complete."""
     from base64 import b64encode
 
     from figures import style

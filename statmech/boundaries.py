@@ -1,9 +1,9 @@
-r"""Boundaries: levels at which the evaluation of a margin stops (Pelossof & Ying, The Attentive Perceptron).
+r"""Boundaries: levels that stop the evaluation of a margin (Pelossof & Ying, The Attentive Perceptron).
 
-A margin is a sum :math:`S_n = X_1+\dots+X_n` of the contributions of n features, of mean m and variance
-:math:`\sigma^2`. To decide only whether :math:`S_n<\theta`, evaluation may stop at the first partial sum
-:math:`S_i\ge\tau` and answer no, which is a *decision error* if :math:`S_n<\theta` nevertheless. For independent steps
-and large n the partial sums are Brownian motion with drift, and by reflection, for :math:`\tau\ge\max(\theta, 0)`,
+A margin is a sum :math:`S_n = X_1+\dots+X_n` over n features, with mean m and variance :math:`\sigma^2`. To decide
+only whether :math:`S_n<\theta`, evaluation may stop at the first partial sum :math:`S_i\ge\tau` and answer no. This is
+a *decision error* if :math:`S_n<\theta` nevertheless. For independent steps and large n, the partial sums are Brownian
+motion with drift, and the reflection principle gives, for :math:`\tau\ge\max(\theta, 0)`,
 
 .. math:: P(\max_i S_i\ge\tau,\ S_n<\theta) = e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}\sigma\right).
 
@@ -13,8 +13,8 @@ The boundaries, each with the target `error_rate`:
 - `brownian-bridge`, :math:`\tau = (\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\epsilon_d)})/2`: a walk that ends at theta
   crosses with probability `error_rate`, whatever its drift. Walks that end below cross less often: it is conservative.
 - `as-printed` is the paper's eq (4), :math:`\tau = (\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d))/2`, on the sums
-  themselves. It misses its target where m > 0: the derivation standardises :math:`S_n` but not :math:`S_i`.
-- `centred` is the same number compared with the centred sums :math:`S_i - i\,m/n`, a walk without drift that must end
+  themselves. It misses its target for m > 0: the derivation standardises :math:`S_n` but not :math:`S_i`.
+- `centred` compares the same level with the centred sums :math:`S_i - i\,m/n`, a walk without drift that must end
   below :math:`\theta-m`: the error is `error_rate` again, for :math:`\tau\ge\max(\theta-m,0)`.
 
 **To add a boundary** write one class and one line in `BOUNDARIES`. Config keys, simulation, theory, tables and figures
@@ -46,14 +46,14 @@ from statmech.numerics.zeros import zeros
 OVERSHOOT = (
     0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
 )
-LEAST = 1e-300  # error_rate, whose inverse is a number
-NEWTON = 50  # steps at most; eight are usual
-REACH = 9.0  # standard deviations beyond which a Gaussian is nothing
+LEAST = 1e-300  # the inverse is still finite
+NEWTON = 50  # eight steps are usual
+REACH = 9.0  # standard deviations: the tail of a Gaussian is negligible
 
 
 @dataclass(frozen=True)
 class Boundary(ABC):
-    """A boundary; subclasses state `label`, `equation` and `threshold`."""
+    """A level that stops the evaluation of a margin. Subclasses define `label`, `equation` and `threshold`."""
 
     label: ClassVar[str]  # in tables and legends
     equation: ClassVar[str] = ""  # in LaTeX, for pages that show it
@@ -62,16 +62,16 @@ class Boundary(ABC):
     def threshold(
         self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
-        """The level at the start, of arrays of one shape; a negative one counts as 0.
+        """Return the level at the start, for arrays of one shape. A negative level counts as 0.
 
         Parameters
         ----------
         error_rate : array
             Target error rates.
         mean, variance : array
-            Of the whole sums.
+            Means and variances of the full sums.
         theta : array
-            Thresholds of the whole sums.
+            Thresholds of the full sums.
 
         Returns
         -------
@@ -80,23 +80,25 @@ class Boundary(ABC):
         """
 
     def rise(self, mean: np.ndarray) -> np.ndarray:
-        """The rise of the level up to the end, in proportion to the features evaluated; 0 unless overridden.
+        """Return the rise of the level from the first to the last feature, 0 unless overridden.
+
+        The level rises in proportion to the number of evaluated features.
 
         Parameters
         ----------
         mean : array
-            Means of the whole sums.
+            Means of the full sums.
 
         Returns
         -------
         array
-            Of the same shape.
+            Rises, of the same shape.
         """
         return np.zeros_like(mean)
 
 
 class Constant(Boundary):
-    """The level whose decision error is error_rate."""
+    """A constant level with the decision error `error_rate`."""
 
     label = "constant"
     equation = r"e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right) = \epsilon_d"
@@ -108,7 +110,7 @@ class Constant(Boundary):
 
 
 class BrownianBridge(Boundary):
-    """The level that a walk ending at theta crosses with probability error_rate."""
+    """A constant level that a walk with the end point theta crosses with probability `error_rate`."""
 
     label = "Brownian bridge"
     equation = r"\tau = \tfrac12\left(\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\epsilon_d)}\right)"
@@ -120,7 +122,7 @@ class BrownianBridge(Boundary):
 
 
 class AsPrinted(Boundary):
-    """Equation (4) of the paper, compared with the sums themselves."""
+    """The level of the paper's equation (4), compared with the uncentred sums."""
 
     label = "as printed"
     equation = r"\tau = \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d)\right)"
@@ -132,7 +134,7 @@ class AsPrinted(Boundary):
 
 
 class Centred(AsPrinted):
-    """Equation (4) of the paper, compared with the centred sums: a level that rises with their mean, never falls."""
+    """The level of the paper's equation (4), compared with the centred sums: it rises with their mean."""
 
     label = "centred"
     equation = r"S_i - \frac{i\,m}{n} \ge \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d)\right)"
@@ -150,12 +152,12 @@ BOUNDARIES: dict[str, type[Boundary]] = {
 
 
 def boundary_of(boundary: str | Boundary) -> Boundary:
-    """A boundary by its name, or itself.
+    """Return the boundary with a name, or a given boundary object unchanged.
 
     Parameters
     ----------
     boundary
-        Its name, or an object.
+        The name of a boundary, or an object.
 
     Returns
     -------
@@ -164,7 +166,7 @@ def boundary_of(boundary: str | Boundary) -> Boundary:
     Raises
     ------
     ScenarioError
-        For an unknown name.
+        If the name is unknown.
 
     Examples
     --------
@@ -179,19 +181,19 @@ def boundary_of(boundary: str | Boundary) -> Boundary:
 
 
 def rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
-    """The rise of a boundary's level up to the end of sums of this mean: the mean for `centred`, 0 for the others.
+    """Return the total rise of a boundary's level: the mean of the sums for `centred`, 0 for other boundaries.
 
     Parameters
     ----------
     boundary
-        Its name, or an object.
+        The name of a boundary, or an object.
     mean : array_like
-        Mean of the whole sum.
+        Mean of the full sum.
 
     Returns
     -------
     array
-        Of the shape of `mean`.
+        Rises, of the shape of `mean`.
 
     Examples
     --------
@@ -202,19 +204,19 @@ def rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
 
 
 def looks(n: int, chunk: int) -> np.ndarray:
-    """The numbers of features after which a sum of n features is compared with the level.
+    """Return the numbers of evaluated features for comparisons of the partial sum with the level.
 
     Parameters
     ----------
     n : int
         Number of features.
     chunk : int
-        Features between two looks.
+        Features between two checks.
 
     Returns
     -------
     array of int
-        In increasing order; the last is n.
+        Increasing numbers, the last is n.
 
     Examples
     --------
@@ -227,14 +229,14 @@ def looks(n: int, chunk: int) -> np.ndarray:
 def threshold(
     boundary: str | Boundary, error_rate: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0
 ) -> np.ndarray:
-    r"""The level :math:`\tau\ge 0` of a boundary; arguments broadcast.
+    r"""Return the level :math:`\tau\ge 0` of a boundary. Arguments broadcast.
 
     Parameters
     ----------
-    boundary : its name, or an object
+    boundary : the name of a boundary, or an object
     error_rate : target probability of a decision error
-    mean, variance : of the sums at their end
-    theta : threshold that the final sum is compared with
+    mean, variance : mean and variance of the full sums
+    theta : threshold of the full sum
 
     Returns
     -------
@@ -244,7 +246,7 @@ def threshold(
     Raises
     ------
     ScenarioError
-        For an unknown name, error_rate outside (0, 1/2) or a variance that is not positive.
+        If the name is unknown, error_rate is outside (0, 1/2) or a variance is not positive.
 
     Examples
     --------
@@ -256,19 +258,19 @@ def threshold(
 
 
 def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:
-    r"""The probability that Brownian motion with drift crosses :math:`\tau\ge 0` and still ends below :math:`\theta`.
+    r"""Return the probability that a Brownian motion crosses :math:`\tau\ge 0` and ends below :math:`\theta`.
 
-    For :math:`\tau<\theta` a walk may also cross and end between the two: :math:`P(S_n<\theta) - P(\max_i S_i<\tau)`.
-    For `centred` sums give mean 0 and theta less the mean.
+    The motion has a drift. For :math:`\tau<\theta` it may also cross and end between the two levels:
+    :math:`P(S_n<\theta) - P(\max_i S_i<\tau)`. For `centred` sums pass the mean 0 and theta minus the mean.
 
     Parameters
     ----------
     tau : array_like
         Level, 0 or more.
     mean, variance : array_like
-        Of the whole sum.
+        Mean and variance of the full sum.
     theta : array_like
-        Threshold of the whole sum.
+        Threshold of the full sum.
 
     Returns
     -------
@@ -289,7 +291,7 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
 
 
 def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """The level at which `error` is error_rate; 0 where it is smaller from the start."""
+    """Solve `error` = error_rate for the level. The level is 0 where the error is smaller already at level 0."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
     bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(error_rate))) / 2  # not below the root
     tau, log_target, drift = np.zeros_like(mean) + bridge, np.log(error_rate), 2 * mean / variance
@@ -299,7 +301,7 @@ def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, t
         log_error = 2 * mean * tau / variance + log_tail
         hazard = np.exp(-(z**2) / 2 - log_tail) / np.sqrt(2 * np.pi)
         step = (log_target - log_error) / (drift - 2 * hazard / deviation)
-        # log error is concave: every step ends on the root's upper side, unless there is none above the lowest
+        # log error is concave: every step ends above the root, unless no root exists above the lowest level
         tau = np.maximum(tau + step, lowest)
         if ((np.abs(step) <= 1e-14 * deviation) | (tau == lowest)).all():
             break
@@ -313,7 +315,7 @@ def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, t
 
 
 def _low_constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return the constant levels (n,) that do not lie above theta; 0 if error_rate is not reached from the start."""
+    """Return the constant levels (n,) that lie below theta, 0 where the error at level 0 is below error_rate."""
     lowest = np.maximum(theta, 0.0)
     start = error(0.0, mean, deviation**2, theta) <= error_rate
     if start.all():
@@ -332,6 +334,7 @@ def _low_constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarra
 
 
 def _checked(*given: ArrayLike) -> list[np.ndarray]:
+    """Return error rate, mean, variance and theta as broadcast arrays, or raise an error for invalid values."""
     error_rate, mean, variance, theta = (np.asarray(value, float) for value in given)
     if not ((error_rate >= LEAST) & (error_rate < 0.5)).all():
         raise ScenarioError([(("error_rate",), f"lies between {LEAST:g} and 0.5, not {np.ravel(error_rate)[0]:g}")])

@@ -1,4 +1,4 @@
-"""Classifiers that a study compares on data: their names, labels and parameters.
+"""Names, labels and parameters of the classifiers that a study compares on data.
 
 **To add a classifier** write one class here with one line in `CLASSIFIERS`, and register one function in
 `simulate.estimators.classifiers` that makes its model; a classifier in a file of the user has a method `make(task)`
@@ -24,20 +24,20 @@ CHOSEN = {
     "weight": "by |w|, the largest first",
     "fixed": "as they stand in the data",
 }
-REFERENCE = "boosting"  # the classifier that the others are compared with, as in the paper's Table 1
+REFERENCE = "boosting"  # all other classifiers are compared with it, as in the paper's Table 1
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """An algorithm that learns to predict a class from attributes; subclasses state their `label`."""
+    """An algorithm that learns to predict a class from attributes. Subclasses define their `label`."""
 
-    label: ClassVar[str]  # in tables and legends
+    label: ClassVar[str]  # for tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
-    symbolic: ClassVar[bool] = False  # learns from attributes, not from indicators, and states its concept in them
+    symbolic: ClassVar[bool] = False  # True: learns from attributes instead of indicators
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The parameters that name the random numbers of a run: all of them."""
+        """All parameters, which together determine the random numbers of a run."""
         return dict(vars(self))
 
 
@@ -95,7 +95,7 @@ class SecondOrder(Ordinary):
 
 @dataclass(frozen=True)
 class Pruned(Ordinary):
-    """An ordinary perceptron after optimal brain damage, which removes the weight of least saliency again and again."""
+    """An ordinary perceptron pruned by optimal brain damage: the weight of smallest saliency is removed repeatedly."""
 
     label = "pruned"
     cites = ("lecun1990", "pedregosa2011")
@@ -113,11 +113,11 @@ class PrunedSecondOrder(Pruned):
 
 @dataclass(frozen=True)
 class Perceptron(Classifier):
-    """Daume's perceptron with its last weights."""
+    """Daume's perceptron, which predicts by its final weights."""
 
     label = "perceptron"
     cites = ("daume", "rosenblatt1958")
-    output: ClassVar[str] = "last"  # which of its weights classify
+    output: ClassVar[str] = "last"  # weights that predict: "last", "averaged" or "voted"
     order: str = parameter(
         "every", "order in which perceptrons visit the examples", choices=ORDERS, noun="an order of examples"
     )
@@ -126,7 +126,7 @@ class Perceptron(Classifier):
 
 @dataclass(frozen=True)
 class Averaged(Perceptron):
-    """Daume's perceptron with the mean of its weights over all visits."""
+    """Daume's perceptron, which predicts by the mean of its weights over all visits."""
 
     label, output = "averaged", "averaged"
     cites = ("daume", "freund1999")
@@ -134,7 +134,7 @@ class Averaged(Perceptron):
 
 @dataclass(frozen=True)
 class Voted(Perceptron):
-    """Daume's perceptron with a vote of all its weights."""
+    """Daume's perceptron, which predicts by a vote of all its weight vectors."""
 
     label, output = "voted", "voted"
     cites = ("daume", "freund1999")
@@ -146,7 +146,7 @@ class Attentive(Classifier):
 
     label = "attentive"
     cites: ClassVar[tuple[str, ...]] = ("pelossof2010",)
-    update: ClassVar[str] = "perceptron"  # how it learns an example
+    update: ClassVar[str] = "perceptron"  # update for a learnt example
     level: str = parameter(
         "brownian-bridge", "boundary where the Attentive Perceptron stops", choices=BOUNDARIES, noun="a boundary"
     )
@@ -171,7 +171,7 @@ class Attentive(Classifier):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Without theta, whose values are compared on the same orders of examples and features."""
+        """All parameters but theta: its values share the same random orders of examples and features."""
         return {name: value for name, value in vars(self).items() if name != "theta"}
 
 

@@ -1,10 +1,10 @@
-"""Closed forms of a function, which a subclass with another function does not inherit."""
+"""Closed forms of a function: a subclass that overrides the function must not inherit them."""
 
 from __future__ import annotations
 
 
 def forget_of_another(cls: type, function: str, names: tuple[str, ...], base: type) -> None:
-    """Reset attributes that a parent states for its function to those of the base, if a subclass has another function.
+    """Reset function-dependent attributes to the values of the base if a subclass overrides the function.
 
     >>> class Base:
     ...     kinks = ()

@@ -1,4 +1,4 @@
-"""Config files: YAML 1.2, read as a scenario, with file and line for every problem."""
+"""Reading of config files (YAML 1.2) as scenarios, with file and line for every problem."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from statmech.scenarios.composition import Composition
 from statmech.scenarios.registry import kind_of, scenario_from
 
 _PACKAGE = Path(__file__).parent
-STORE = "simulation.zarr"  # in a folder of results
+STORE = "simulation.zarr"
 STORES = (STORE, "theory.zarr")
-MOST_BYTES = 500_000  # of a config file
+MOST_BYTES = 500_000
 Check = Callable[[dict[str, Any]], Iterable[Problem]]
 SHIPPED = next(
     (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
@@ -33,12 +33,12 @@ SHIPPED = next(
 
 
 def shipped() -> list[str]:
-    """Names of the configs that come with statmech, found from any folder.
+    """List the names of the configs that come with statmech, whatever the current folder.
 
     Returns
     -------
     list of str
-        In alphabetical order.
+        Names in alphabetical order.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def shipped() -> list[str]:
 
 
 def description(name: str) -> str:
-    """The first comment of a shipped config: what it shows.
+    """Return the first comment of a shipped config, which describes its figure.
 
     >>> description("variety")
     'Figure 4 of Miyoshi, Hara & Okada: q against R during learning;
@@ -60,7 +60,7 @@ def description(name: str) -> str:
 
 
 def find(config: str | Path) -> Path:
-    """The file of a config given by path or by a shipped name, or a folder of results, which contain theirs.
+    """Find a config by its path or its shipped name. The path may be a results folder, which contains a config.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def find(config: str | Path) -> Path:
     Returns
     -------
     Path
-        Of the file, or of the folder.
+        Path of the file or of the folder.
 
     Raises
     ------
     ConfigError
-        If there is none.
+        If no such config exists.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def find(config: str | Path) -> Path:
 
 
 def shipped_name(config: str | Path) -> str:
-    """The name of a shipped config, given by its name or its path; "" for any other one.
+    """Return the name of a shipped config from its name or path, an empty string for any other config.
 
     >>> shipped_name("variety"), shipped_name(SHIPPED / "variety.yaml"), shipped_name(__file__)
     ('variety', 'variety', '')
@@ -105,16 +105,21 @@ def shipped_name(config: str | Path) -> str:
 
 
 def check_results(folder: Path) -> None:
-    """Raise `ConfigError` for a folder that holds folders of results and none itself; the message names them."""
+    """Raise `ConfigError` if a folder has no results but some of its subfolders have.
+
+    The message lists these subfolders.
+    """
     if folder.is_dir() and folder.suffix != ".zarr" and not _stores(folder) and _stores(folder, "*/"):
         raise ConfigError(f"{folder}: {_without_results(folder)}")
 
 
 def _stores(folder: Path, inside: str = "") -> list[Path]:
+    """Find the stores of results in a folder, or in its subfolders that match a pattern."""
     return [store for name in STORES for store in folder.glob(f"{inside}{name}")]
 
 
 def _without_results(path: Path) -> str:
+    """Return a sentence about a folder without a simulation, with its subfolders that have one."""
     inside = sorted({str(store.parent) for store in _stores(path, "*/")})
     hint = f". Folders with results in it: {', '.join(inside)}" if inside else ""
     results = "with theory.zarr alone" if (path / "theory.zarr").is_dir() else "without results"
@@ -122,6 +127,7 @@ def _without_results(path: Path) -> str:
 
 
 def _missing(path: Path) -> str:
+    """Return a sentence that explains why a path is not a config."""
     if path.is_dir():
         return _without_results(path)
     if path.exists():
@@ -136,28 +142,28 @@ def _missing(path: Path) -> str:
 
 
 def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = False, check: Check | None = None) -> Any:
-    """Read a config, by path or by a shipped name, with `key=v1,v2` overrides.
+    """Read a config from a path or by its shipped name, with `key=v1,v2` overrides.
 
     Parameters
     ----------
     config
         A path, a shipped name, or a folder of results.
     overrides
-        Keys with other values: `key=v1,v2`.
+        Overrides of keys: `key=v1,v2`.
     data
-        True if the data files that it names must be available, as a simulation needs them.
+        True to require the data files of the config, as a simulation does.
     check
-        Returns further problems of the keys, such as a figure that does not exist.
+        A function that returns further problems of the keys, such as a figure that does not exist.
 
     Returns
     -------
     AbstractScenario
-        A scenario of the kind that the config describes.
+        The scenario that the config describes.
 
     Raises
     ------
     ConfigError
-        Naming file, line, what was given and what is possible.
+        If the config is not valid. The message names file, line, the given value and the possible values.
 
     Examples
     --------
@@ -181,7 +187,7 @@ def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = Fals
 
 
 def _without_parameters_of_others(given: dict[str, Any], places: dict[str, str]) -> dict[str, Any]:
-    """A config without the parameters in its file that nothing has that an override lets learn.
+    """Drop the parameters of the config file that no rule or learner selected by an override has.
 
     >>> changed, places = overridden({"learner": ["adatron"], "omega": 1.5, "alpha": 2}, ["learner=gibbs"])
     >>> _without_parameters_of_others(changed, places)
@@ -198,11 +204,12 @@ def _without_parameters_of_others(given: dict[str, Any], places: dict[str, str])
 
 
 def _every(value: Any) -> list[Any]:
+    """Return a list unchanged, and any other value as a list with one entry."""
     return value if isinstance(value, list) else [value]
 
 
 def _figure_problems(scenario: AbstractScenario) -> list[Problem]:
-    """Why a figure cannot show what its section asks for; one that is named is checked where figures are known."""
+    """Return the reasons why a composed figure cannot be drawn. Named figures are checked elsewhere."""
     figure = scenario.figure
     return (
         [(("figure", *key), why) for key, why in figure.problems(scenario)] if isinstance(figure, Composition) else []
@@ -210,7 +217,7 @@ def _figure_problems(scenario: AbstractScenario) -> list[Problem]:
 
 
 def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The keys of a config with `key=v1,v2` overrides, and which override each of those keys came from.
+    """Apply `key=v1,v2` overrides to the keys of a config. The second result maps each changed key to its override.
 
     >>> overridden({"rule": "hebb", "t": [1]}, ["start.R=0.5"])
     ({'rule': 'hebb', 't': [1], 'start': {'R': 0.5}}, {'start': 'start.R=0.5'})
@@ -231,7 +238,7 @@ def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[st
 
 
 def written(scenario: AbstractScenario) -> str:
-    """A scenario as the text of a config file, without the keys that have their default.
+    """Return a scenario as the text of a config file, without keys at their default values.
 
     >>> from statmech import Scenario
     >>> print(written(Scenario(rule=["hebb", "adatron"], eta=0.5, t=[1, 2])))
@@ -256,7 +263,7 @@ def written(scenario: AbstractScenario) -> str:
 
 
 def _in_yaml(value: Any) -> str:
-    """A value as YAML, which JSON is; of equally spaced numbers the ends and how many they are.
+    """Return a value as YAML (in its subset JSON), equally spaced numbers as a range.
 
     >>> _in_yaml([0.0, 0.5, 1.0, 1.5]), _in_yaml([1.0, 2.0])
     ('{linspace: [0, 1.5, 4]}', '[1.0, 2.0]')
@@ -270,6 +277,7 @@ def _in_yaml(value: Any) -> str:
 
 
 def _parse(path: Path) -> Any:
+    """Read a config file, or the config in a results folder, as a mapping."""
     if path.is_dir():
         return _stored(path / STORE)
     try:
@@ -288,11 +296,12 @@ def _parse(path: Path) -> Any:
 
 
 def _at(path: Path, line: int | None, sentence: str) -> str:
+    """Prefix a message with its file and, if known, its line."""
     return f"{path}{f':{line}' if line else ''}: {sentence}"
 
 
 def _stored(store: Path) -> Any:
-    """The config of a store, which must be intact: the theory and missing runs are computed from it."""
+    """Read the config of a results store. It must be intact: theory and missing runs are computed from it."""
     check_ordinary(store)
     if ROOT in corrupted(store):
         folder = option(f", and the folder with --out {store.parent}")
@@ -304,6 +313,7 @@ def _stored(store: Path) -> Any:
 
 
 def _override(text: str) -> tuple[str, Any]:
+    """Parse an override `key=value` into its key and value."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ConfigError(f"{_short(text)}: an override has the form key=value or key=v1,v2, without spaces")
@@ -319,7 +329,7 @@ def _override(text: str) -> tuple[str, Any]:
 
 
 def _set(given: dict[str, Any], path: list[str], value: Any) -> None:
-    """Set a dotted key; `start.R=0.5` creates the section if there is none."""
+    """Set the value of a dotted key, for example of `start.R`. Missing sections are created."""
     for part in path[:-1]:
         section = given.get(part)
         given[part] = dict(section) if isinstance(section, dict) else {}
@@ -328,7 +338,7 @@ def _set(given: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def _located(failure: ScenarioError, path: Path, document: Any, places: dict[str, str]) -> list[str]:
-    """The problems of a config: those of the file by their lines, then those of overrides."""
+    """Return the problems of a config with their locations: first the file, by line, then the overrides."""
     in_file, in_overrides = [], []
     for (location, _), sentence in zip(failure.problems, failure.lines(), strict=True):
         if location and location[0] in places:
@@ -341,16 +351,17 @@ def _located(failure: ScenarioError, path: Path, document: Any, places: dict[str
 
 
 def _short(override: str) -> str:
+    """Shorten an override for a message."""
     return shortened(override, LONGEST_LINE)
 
 
 def _quoted(sentence: str, key: str) -> str:
-    """A sentence about an override: a range in it is quoted, for the shell would expand its brackets."""
+    """Quote the ranges in a message about an override, because a shell would expand their brackets."""
     return re.sub(r"{linspace: .*?}", lambda match: f"'{key}={match[0]}'", sentence)
 
 
 def _line(node: Any, location: tuple[str | int, ...]) -> int | None:
-    """The line of the innermost part of a location that the file contains."""
+    """Find the line of the innermost part of a location that the file contains, or None."""
     line = None
     zipped = node.get("zip") if isinstance(node, dict) else None
     if location and isinstance(zipped, dict) and location[0] in zipped:

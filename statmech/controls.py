@@ -1,12 +1,13 @@
-r"""Controls: keys of a config as functions of time, given in steps or wanted at their optimum.
+r"""Controls: keys of a config as functions of time, given as steps or to be optimised.
 
 On each segment :math:`[a, b]` between two edges a control is the polynomial through its p values at the Chebyshev
 points
 
 .. math:: t_j = a + (b-a)\sin^2\frac{\pi j}{2(p-1)}, \qquad j = 0, \dots, p-1,
 
-or a constant for p = 1. Constants on many segments can jump, and approach a smooth optimum as slowly as a staircase;
-one segment with many points converges geometrically to a smooth one. Edges belong where the problem itself jumps.
+or a constant for p = 1. Constants on many segments can jump, but they approach a smooth optimum as slowly as a
+staircase. One segment with many points converges geometrically to a smooth optimum. Edges belong at the jumps of the
+problem itself.
 
 In a config a key that may change with time is a number, `{at: [0, 50], is: [1, 0.1]}`, or `optimal`: the function of
 time with the lowest generalization error at the last time, or another objective (`statmech.optima`,
@@ -27,9 +28,9 @@ from statmech.optima import OPTIMAL, SEGMENTS, Optimal, optimal_from, written_op
 
 
 class Polynomials(NamedTuple):
-    """The segments' starts and widths (n,), and the values (n, p) on each: a control as JAX traces it.
+    """A control in the form that JAX traces: starts and widths (n,) of segments, and values (n, p) on each segment.
 
-    It is a schedule of the learning rate, too (`statmech.schedules`).
+    A control is also a schedule of the learning rate (`statmech.schedules`).
     """
 
     starts: Array
@@ -37,7 +38,7 @@ class Polynomials(NamedTuple):
     values: Array
 
     def at(self, t: Array) -> Array:
-        """The control at times t (...), at an edge the value of the segment that begins there."""
+        """Return the control at times t (...). At an edge, the later segment counts."""
         xp = namespace(t)
         segment = xp.clip(xp.searchsorted(self.starts, t, side="right") - 1, 0, len(self.starts) - 1)
         if self.values.shape[1] == 1:
@@ -47,13 +48,13 @@ class Polynomials(NamedTuple):
         ).sum(-1)
 
     def rate(self, eta: Array, t: Array) -> Array:
-        """The learning rate at time t, whatever it is without a control."""
+        """Return the learning rate at time t. The constant rate eta is ignored."""
         return self.at(t)
 
 
 @dataclass(frozen=True)
 class Segments:
-    """The edges of segments, increasing, and the number of values on each.
+    """The increasing edges of segments of time, and the number of values on each segment.
 
     >>> Segments((0.0, 10.0, 20.0)).times
     array([ 5., 15.])
@@ -74,14 +75,14 @@ class Segments:
 
     @property
     def times(self) -> np.ndarray:
-        """The times of the values (size,): the middle of a segment for a constant."""
+        """The times (size,) of the values, for constants the middle of each segment."""
         start, width = np.asarray(self.edges[:-1]), np.diff(self.edges)
         return (start[:, None] + width[:, None] * nodes(self.points)).reshape(-1)
 
 
 @dataclass(frozen=True)
 class Control:
-    """A function of time: its values on segments, one segment after the other, and what it was wanted as.
+    """A function of time by its values on segments, segment by segment, and the options of its optimisation.
 
     >>> control = Control(Segments((0.0, 50.0, np.inf)), (1.0, 0.1))
     >>> str(control), control.at(np.array([0.0, 49.0, 50.0])).tolist()
@@ -93,7 +94,7 @@ class Control:
     wish: Optimal | None = None
 
     def __str__(self) -> str:
-        """Its name on the axis of a dataset."""
+        """Return the label of the control on the axis of a dataset."""
         if self.wish:
             return str(self.wish)
         later = zip(self.edges[1:], self.values[1:], strict=False)
@@ -101,23 +102,25 @@ class Control:
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """The times at which segments begin."""
+        """The start times of the segments."""
         return self.segments.edges[:-1]
 
     @property
     def polynomials(self) -> Polynomials:
-        """The control as JAX traces it."""
+        """The control in the form that JAX traces."""
         edges = np.asarray(self.segments.edges)
         values = np.asarray(self.values, float).reshape(self.segments.number, self.segments.points)
         return Polynomials(edges[:-1], np.diff(edges), values)
 
     def at(self, t: np.ndarray) -> np.ndarray:
-        """The control at times t (...)."""
+        """Return the control at times t (...)."""
         return np.asarray(self.polynomials.at(np.asarray(t, float)))
 
     def after(self, t: float) -> float | Control:
-        """The control within the segment that begins at t or before, as a function of the time from t on; one that
-        is constant is its value."""
+        """Return the control on the segment that contains t, as a function of the time after t.
+
+        A constant is returned as a number.
+        """
         starts, widths, values = self.polynomials
         segment = int(np.searchsorted(starts, t, side="right")) - 1
         if self.segments.points == 1:
@@ -127,14 +130,14 @@ class Control:
 
 
 def nodes(points: int) -> np.ndarray:
-    """The times (points,) of the values of a segment [0, 1]."""
+    """Return the times (points,) of the values of a segment [0, 1]: Chebyshev points."""
     return np.sin(np.pi * np.arange(points) / (2 * (points - 1))) ** 2 if points > 1 else np.array([0.5])
 
 
 def basis(x: Array, points: int) -> Array:
-    """The weights (..., points) of a segment's values at times x (...) of the segment [0, 1].
+    """Return the weights (..., points) that interpolate a segment's values at times x (...) in [0, 1].
 
-    The barycentric formula, whose weights at Chebyshev points alternate, with halves at both ends.
+    The barycentric formula at Chebyshev points has weights of alternating sign, halved at both ends.
 
     >>> basis(np.array([0.0, 0.25]), 3).round(3).tolist()
     [[1.0, 0.0, 0.0], [0.375, 0.75, -0.125]]
@@ -149,12 +152,12 @@ def basis(x: Array, points: int) -> Array:
 
 
 def is_over_time(value: Any) -> bool:
-    """True if a key's value is a function of time, given or wanted."""
+    """Return True if a key's value is a function of time, either given or to be optimised."""
     return isinstance(value, Control | Optimal)
 
 
 def numbers_in(value: Any) -> tuple[Any, ...]:
-    """The numbers that a key's value states: its own, those of all times, or none of an optimum.
+    """Return the numbers in a key's value: one for a number, one per step for a control, no number for an optimum.
 
     >>> numbers_in(2.0), numbers_in(Optimal()), numbers_in(control_from({"at": [0, 5], "is": [1, 2]}))
     ((2.0,), (), (1.0, 2.0))
@@ -165,17 +168,17 @@ def numbers_in(value: Any) -> tuple[Any, ...]:
 
 
 def at_start(value: Any, otherwise: Any = 1.0) -> Any:
-    """A key's value at t = 0, and another number for an optimum that is unknown."""
+    """Return a key's value at t = 0, or `otherwise` for an unknown optimum."""
     return next(iter(numbers_in(value)), otherwise)
 
 
 def edges_of(controls: Iterable[Control | Optimal]) -> tuple[float, ...]:
-    """The times at which a segment of any of these controls begins; none for those that are unknown."""
+    """Return the start times of all segments of all controls. Unknown optima do not contribute."""
     return tuple(sorted({edge for control in controls if isinstance(control, Control) for edge in control.edges}))
 
 
 def control_from(given: Any, number: Callable[[Any], float] = float) -> Control | Optimal:
-    """A control from its form in a config; `number` reads one of its values.
+    """Return a control from its form in a config. The function `number` parses each value.
 
     >>> str(control_from({"optimal": {"segments": 40}}))
     'optimal in 40 segments'
@@ -195,9 +198,9 @@ def control_from(given: Any, number: Callable[[Any], float] = float) -> Control 
 
 
 def _steps(at: Any, values: Any, number: Callable[[Any], float]) -> Control:
-    """The control of steps at some times."""
+    """Return a control of steps that start at given times."""
     if not (isinstance(at, list | tuple) and isinstance(values, list | tuple) and len(at) == len(values) > 0):
-        raise ValueError("`at` and `is` are two lists, as long as each other: times, and the value from each on")
+        raise ValueError("`at` and `is` must be two lists of equal length: times, and the value after each time")
     times = [*map(_time, at)]
     if times[0] != 0 or any(np.diff(times) <= 0):
         raise ValueError("`at` is a list of times: 0 and later ones in increasing order")
@@ -205,13 +208,14 @@ def _steps(at: Any, values: Any, number: Callable[[Any], float]) -> Control:
 
 
 def _time(given: Any) -> float:
+    """Return a time as a float, or raise `ValueError` if the value is not a finite number."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not np.isfinite(given):
         raise ValueError(f"`at` is a list of times, not {quoted(given)}")
     return float(given)
 
 
 def written_control(value: Any) -> Any:
-    """A key's value in the form of a config, also of one that is a number.
+    """Return a key's value, a control or a number, in the form of a config.
 
     >>> written_control(control_from({"at": [0, 5], "is": [1, 2]})), written_control(Optimal()), written_control(2.0)
     ({'at': [0.0, 5.0], 'is': [1.0, 2.0]}, 'optimal', 2.0)

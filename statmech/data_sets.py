@@ -1,8 +1,8 @@
 """Real data for learners, read from a local folder or downloaded from OpenML.
 
-The folder is set by `--data-dir` or the environment variable STATMECH_DATA. Without it, a data set is downloaded from
-OpenML through scikit-learn, which caches it; some are generated, or bundled with scikit-learn. No data are part of this
-package: `data_sets.toml` describes them.
+The folder is set by `--data-dir` or the environment variable STATMECH_DATA. Without a folder, scikit-learn downloads a
+data set from OpenML and caches it. Some data sets are generated, or bundled with scikit-learn. This package contains
+only their descriptions (`data_sets.toml`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ FOLDER = "STATMECH_DATA"
 PAIR = re.compile(r"digits-(\d)-(\d)")
 NUMBERED = re.compile(r"(\D+)(\d+)\.\.(\d+)")
 MISSING = "?"
-MAX_BYTES = 2**26  # of a file, packed and unpacked; its words take 16 times this memory
+MAX_BYTES = 2**26  # packed or unpacked; its entries take 16 times this memory
 
 
 class Data(NamedTuple):
-    """A data set: attributes X (m, columns), words or numbers; classes or a target of numbers y (m,); names of the
-    columns; the fold (m,) of each example if the set defines folds, else None."""
+    """The examples of a data set.
+
+    X (m, columns) are attributes, text or numbers. y (m,) are classes or a numerical target. `names` are the names of
+    the columns, and `folds` (m,) the fold of each example, or None if the data set does not define folds.
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -47,8 +50,8 @@ class Data(NamedTuple):
 class DataSource:
     """The description of a data set, an entry of `data_sets.toml`.
 
-    Attributes are the columns other than the label, the fold and those `dropped`, in the order of the file. A set of
-    sequences has them in one column, one letter per attribute.
+    Attributes are all columns but the label, the fold and the columns `dropped`, in the order of the file. A set of
+    sequences has all attributes in one column, one letter per attribute.
 
     >>> source("coding").attributes[:2], source("promoters").attributes[49:51], source("promoters").heading
     (('p1', 'p2'), ('-1', '+1'), 'promoters (stand-in)')
@@ -56,38 +59,39 @@ class DataSource:
 
     title: str
     examples: int
-    columns: tuple[str, ...]  # of the file
-    label: str  # the column of the classes
-    file: str = ""  # in the folder of data; empty if the set is generated, or bundled with scikit-learn
+    columns: tuple[str, ...]  # column names of the file
+    label: str  # column of the classes
+    file: str = ""  # name in the data folder; empty if the set is generated, or bundled with scikit-learn
     dropped: tuple[str, ...] = ()
-    sequence: str = ""  # the column that holds all attributes
-    length: int = 0  # of the sequences
-    start: int | None = None  # position of the first letter, if positions are counted from a site: there is no 0
+    sequence: str = ""  # column that holds all attributes
+    length: int = 0  # letters per sequence
+    start: int | None = None  # position of the first letter relative to a site; position 0 does not exist
     regions: dict[str, list[str]] = field(default_factory=dict)  # known parts of a sequence: first and last position
-    fold: str = ""  # the column of predefined folds
-    folds: int = 0  # their number
+    fold: str = ""  # column of predefined folds
+    folds: int = 0  # number of predefined folds
     numeric: bool = False
     header: bool = False  # the first row names the columns
     openml: int | None = None  # number of the data set at OpenML
     classes: tuple[str, ...] = ()  # use only examples of these classes; empty for all
-    meanings: dict[str, str] = field(default_factory=dict)  # words for the file's classes
-    note: str = ""  # differences from the data of the paper
-    stand_in: bool = False  # other data than those of the paper
+    meanings: dict[str, str] = field(default_factory=dict)  # names for the file's classes
+    note: str = ""  # differences from the paper's data
+    stand_in: bool = False  # the data replace the paper's data
     codons: bool = False  # each three letters of the sequences are a codon
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Names of the attributes."""
+        """The names of the attributes."""
         if self.sequence:
             return tuple(map(self._position, range(self.length)))
         return tuple(name for name in self.columns if name not in (self.label, self.fold, *self.dropped))
 
     @property
     def heading(self) -> str:
-        """The title, which says where the data stand in for those of the paper."""
+        """The title, marked as "stand-in" if the data replace the paper's data."""
         return f"{self.title} (stand-in)" if self.stand_in else self.title
 
     def _position(self, letter: int) -> str:
+        """Return the name of the attribute at a letter: its position in the sequence or relative to a site."""
         if self.start is None:
             return f"p{letter + 1}"
         position = self.start + letter
@@ -95,7 +99,7 @@ class DataSource:
 
 
 def _sources(path: Path) -> dict[str, DataSource]:
-    """The data sets of a table."""
+    """Read the descriptions of data sets from a TOML file."""
     tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))
     return {name: DataSource(**{key: _value(value) for key, value in table.items()}) for name, table in tables.items()}
 
@@ -105,7 +109,7 @@ def _value(value: Any) -> Any:
 
 
 def _names(words: list[str]) -> tuple[str, ...]:
-    """Names of columns, those of a numbered range written out.
+    """Return names of columns. A numbered range such as `a1..3` is expanded.
 
     >>> _names(["a1..3", "class"])
     ('a1', 'a2', 'a3', 'class')
@@ -125,7 +129,10 @@ MADE = {
 
 
 def source(name: str) -> DataSource:
-    """The description of a data set; `digits-3-8` is a pair of digits. Raises `ValueError` naming the likely name."""
+    """Return the description of a data set. The name `digits-3-8` selects a pair of digits.
+
+    Raises `ValueError` for an unknown name. The message suggests the most similar name.
+    """
     if pair := PAIR.fullmatch(name):
         if len(set(pair.groups())) == 2:
             digits = SOURCES["digits"]
@@ -137,9 +144,9 @@ def source(name: str) -> DataSource:
 
 
 def load(name: str) -> Data:
-    """A data set from the folder, or from OpenML if no folder is set.
+    """Load a data set from the data folder, or from OpenML if no folder is set.
 
-    Raises `ConfigError` if it is not available, `ScenarioError` if a file does not have the described columns.
+    Raises `ConfigError` if the data set is not available, `ScenarioError` if a file lacks the described columns.
     """
     data_source = source(name)
     if name in MADE:
@@ -153,7 +160,7 @@ def load(name: str) -> Data:
 
 
 def cached_data(name: str) -> Data:
-    """A data set, cached until its file changes."""
+    """Return a data set, cached until its file changes."""
     return _kept(name, version(name))
 
 
@@ -163,13 +170,13 @@ def _kept(name: str, version: tuple[object, ...]) -> Data:
 
 
 def version(name: str) -> tuple[object, ...]:
-    """The folder of a data set, and the identity and state of its file (`files.version`)."""
+    """Return the data folder, and the identity and state of a data set's file (`files.version`)."""
     folder = os.environ.get(FOLDER, "")
     return folder, *files.version(Path(folder) / source(name).file)
 
 
 def digest(name: str) -> str:
-    """The SHA-256 of a data set's names, attributes, classes and folds, independent of the file format."""
+    """Return the SHA-256 of a data set's names, attributes, classes and folds, whatever the file format."""
     return _digest(name, version(name))
 
 
@@ -185,7 +192,7 @@ def _digest(name: str, version: tuple[object, ...]) -> str:
 
 
 def _made(name: str, one: DataSource) -> Data:
-    """A set that is generated with a fixed random state, or bundled with scikit-learn."""
+    """Generate a data set with a fixed random state, or load it from scikit-learn."""
     require(f"the data set {name}", "estimators", "sklearn")
     from sklearn.datasets import make_blobs, make_moons
 
@@ -209,7 +216,7 @@ def _made(name: str, one: DataSource) -> Data:
 
 
 def _far_clouds(size: int, attributes: int, distance: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
-    """Normal attributes around two centres at this distance, in deviations."""
+    """Generate normal attributes around two centres. Their distance is in standard deviations."""
     rng = np.random.default_rng(0)
     y, away = np.arange(size) % 2, rng.standard_normal(attributes)
     centre = distance / 2 * away / np.linalg.norm(away)
@@ -217,14 +224,17 @@ def _far_clouds(size: int, attributes: int, distance: float = 2.0) -> tuple[np.n
 
 
 def _noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
-    """Attributes -1 or 1 at random, and the majority of the first three, wrong in a fraction `flip` of the examples."""
+    """Generate random attributes -1 or 1, and as class the majority of the first three.
+
+    A fraction `flip` of the classes is flipped.
+    """
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], (size, attributes))
     return X, ((X[:, :3].sum(axis=1) > 0) ^ (rng.random(size) < flip)).astype(int)
 
 
 def _breast_cancer() -> tuple[np.ndarray, np.ndarray]:
-    """The measurements of scikit-learn's breast cancer data, in units of their standard deviations."""
+    """Load the measurements of scikit-learn's breast cancer data in units of their standard deviations."""
     from sklearn.datasets import load_breast_cancer
 
     X, y = load_breast_cancer(return_X_y=True)
@@ -232,7 +242,7 @@ def _breast_cancer() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _digits_with_linear_target() -> tuple[np.ndarray, np.ndarray]:
-    """The digits of scikit-learn, and a random linear function of their pixels, of variance 1."""
+    """Load scikit-learn's digits, with a random linear function of their pixels, of variance 1, as target."""
     from sklearn.datasets import load_digits
 
     X, _ = load_digits(return_X_y=True)
@@ -260,7 +270,9 @@ def _of_file(one: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.nd
             raise ScenarioError([(("data",), problem)])
     if not rows:
         raise ScenarioError([(("data",), f"{path}: has no examples")])
-    table = np.array([[cell.strip() for cell in row] for row in rows], object)  # not as long as the longest word
+    table = np.array(
+        [[cell.strip() for cell in row] for row in rows], object
+    )  # a dtype str would take the memory of the longest entry for each
     return _attributes(one, table, path), _column(one, table, one.label), _folds(one, table)
 
 
@@ -286,7 +298,7 @@ def _attributes(one: DataSource, table: np.ndarray, path: Path) -> np.ndarray:
 
 
 def _folder_option() -> str:
-    """Return how the folder of data can be set here."""
+    """Return the option or the variable that sets the data folder."""
     return either(option("--data-dir DIR"), FOLDER)
 
 
@@ -296,9 +308,9 @@ def _of_openml(name: str, one: DataSource) -> tuple[np.ndarray, np.ndarray, np.n
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # one per attempt; the message below is enough
+            warnings.simplefilter("ignore")  # one warning per attempt; the message below is sufficient
             fetched = fetch_openml(data_id=one.openml, as_frame=True, parser="liac-arff")
-    except Exception as failure:  # any failure of the network
+    except Exception as failure:  # the network can fail in many ways
         reason = " ".join(str(failure).split()) or type(failure).__name__
         raise ConfigError(
             f"data: {name} could not be downloaded from OpenML ({reason}). Set a folder of data: {_folder_option()}"
@@ -307,12 +319,12 @@ def _of_openml(name: str, one: DataSource) -> tuple[np.ndarray, np.ndarray, np.n
     count = len(one.attributes)
     if frame.shape[1] < count:
         raise ScenarioError([(("data",), f"{name} of OpenML has {frame.shape[1]} columns, and should have {count}")])
-    X = frame.iloc[:, -count:].astype(object)  # columns before these are names of examples
+    X = frame.iloc[:, -count:].astype(object)  # earlier columns are names of examples
     return X.where(X.notna(), MISSING).to_numpy(), fetched.target.astype(str).to_numpy(), None
 
 
 def _cut(one: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) -> Data:
-    """The examples of the selected classes, as words or numbers."""
+    """Return the examples of the selected classes, with attributes as text or numbers."""
     if one.classes:
         selected = np.isin(y, one.classes)
         X, y, folds = X[selected], y[selected], folds[selected] if folds is not None else None
@@ -330,7 +342,10 @@ def _cut(one: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None
 
 
 def _where(one: DataSource, X: np.ndarray) -> str:
-    """The position of the first entry that is not a number; messages do not quote the content of files."""
+    """Return the position of the first entry that is not a number.
+
+    Messages do not quote the content of files.
+    """
     for number, row in enumerate(X, 1):
         for name, entry in zip(one.attributes, row, strict=True):
             try:
@@ -342,5 +357,5 @@ def _where(one: DataSource, X: np.ndarray) -> str:
 
 
 def words(columns: np.ndarray) -> list[Sequence[str]]:
-    """The distinct words of each column of X (m, columns), without missing values: the domain of its attribute."""
+    """Return the distinct values of each column of X (m, columns), without missing values, in sorted order."""
     return [sorted({*map(str, column)} - {MISSING}) for column in columns.T]

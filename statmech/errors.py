@@ -1,4 +1,4 @@
-"""Errors the user can fix. A message states where, what was given, what is possible, what was likely meant."""
+"""Errors that the user can fix. A message gives the location, the given value, the possible values and a suggestion."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-Problem = tuple[tuple[str | int, ...], str]  # where (keys and list positions) and what, one sentence
+Problem = tuple[tuple[str | int, ...], str]  # location (keys and list positions), and one sentence
 
-CLOSE, CLOSE_SHORT, SHORT = 0.68, 0.6, 3  # difflib's ratio of a likely name; of names of up to 3 letters: "Kk" for "K"
+CLOSE, CLOSE_SHORT, SHORT = 0.68, 0.6, 3  # difflib's ratio; short: "Kk" for "K"
 
-MAX_LISTED_NAMES = 12  # after a likely one
-LONGEST = 60  # characters of a given text in a message
-LONGEST_LINE = 200  # of a name, or of another library's message, within a message
-HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode's categories of invisible and control characters
-LAYOUT = "\n\t\u200c\u200d"  # those of them that words and messages need
+MAX_LISTED_NAMES = 12  # if the message already suggests a name
+LONGEST = 60  # for a quoted value
+LONGEST_LINE = 200  # for a name, or a message of another library
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode categories of invisible and control characters
+LAYOUT = "\n\t\u200c\u200d"  # invisible characters that messages and some scripts need
 
 
 class StatmechError(Exception):
-    """Base of every error that a user can fix; the command line shows it and exits with `status`."""
+    """The base class of all errors that a user can fix. The command line exits with `status`."""
 
     status = 2
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the message, not what it was made of: constructors of errors take other arguments."""
+        """Pickle the message instead of the arguments of the constructor, which differ between errors."""
         return _with_message, (type(self), *self.args), vars(self)
 
 
 def _with_message(kind: type[StatmechError], *args: object) -> StatmechError:
+    """Make an error from its message without its constructor."""
     error = kind.__new__(kind, *args)
     error.args = args  # an OSError takes them from its constructor
     return error
@@ -40,8 +41,8 @@ def _with_message(kind: type[StatmechError], *args: object) -> StatmechError:
 class ScenarioError(StatmechError, ValueError):
     """A scenario that cannot be simulated or solved, one sentence per problem.
 
-    `problems` holds pairs (location, sentence); the location is a path of keys and list positions, from which a config
-    loader finds the line.
+    `problems` holds pairs (location, sentence). The location is a path of keys and list positions, which the config
+    loader translates to a line.
     """
 
     def __init__(self, problems: Iterable[Problem]):
@@ -53,7 +54,7 @@ class ScenarioError(StatmechError, ValueError):
 
 
 class ConfigError(StatmechError, ValueError):
-    """A config file that cannot be read as a scenario; the message names file and line."""
+    """A config file that is not a valid scenario. The message names file and line."""
 
 
 class StoreError(StatmechError, OSError):
@@ -61,7 +62,7 @@ class StoreError(StatmechError, OSError):
 
 
 def unwritable(path: object, failure: OSError) -> StoreError:
-    """The error for a file that cannot be written."""
+    """Make the error for a file that cannot be written."""
     return StoreError(f"{path}: cannot be written: {failure.strerror or failure}")
 
 
@@ -74,37 +75,37 @@ class DamagedError(StoreError):
 
 
 def unreadable(path: object, failure: Exception) -> DamagedError:
-    """The error for a store that zarr, its codecs or the scenario of its config refuse."""
+    """Make the error for a store that zarr, its codecs or its scenario cannot read."""
     return DamagedError(path, [f"{type(failure).__name__}: {failure}"])
 
 
 class ClusterError(StatmechError, RuntimeError):
-    """Workers, or their scheduler, that were lost while a sweep was simulated; part of the work is missing."""
+    """A loss of workers or of the scheduler during the simulation of a sweep. The results are not complete."""
 
     status = 1
 
 
 class SolverError(StatmechError, ArithmeticError):
-    """Equations that could not be solved; the message names the parameters."""
+    """A failed solution of equations. The message names the parameters."""
 
 
 class DivergedError(StatmechError, ArithmeticError):
-    """A simulated student whose length left the range in which its numbers are accurate; the message names it."""
+    """A simulated student with a length outside the range of accurate numbers. The message names the student."""
 
 
 class DeviceError(StatmechError, RuntimeError):
-    """A device that JAX is told to use and that this machine does not have."""
+    """A device that JAX is configured to use but that this machine does not have."""
 
 
 class ForkedError(StatmechError, RuntimeError):
-    """A computation in a fork of a process that has already used JAX; it would never end."""
+    """A computation in a fork of a process that has already used JAX: it would hang."""
 
     def __init__(self) -> None:
         cause = "this process is a fork of one that has computed with JAX, whose threads are missing here"
         super().__init__(f"{cause}: start it with the spawn or forkserver method of multiprocessing")
 
 
-# words of other programs and books, with the names here, and what each is where that is not plain
+# terms of other programs and books -> {name in statmech: explanation, if necessary}
 SYNONYMS: dict[str, dict[str, str]] = {
     "flip": {"noise": ", the noise of the output"},
     "ising": {"binary": ""},
@@ -119,7 +120,7 @@ SYNONYMS: dict[str, dict[str, str]] = {
 
 
 def not_known(given: object, noun: str, known: Iterable[str]) -> str:
-    """The sentence for an unknown name, with the known name that was likely meant, and all names if they are few.
+    """Return the message for an unknown name, with the most similar known name and, if few, all known names.
 
     >>> print(not_known("adtron", "a learning rule", ["hebb", "adatron"]))
     "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
@@ -132,7 +133,7 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
     suggestions = {name: remark for name, remark in SYNONYMS.get(lowered, {}).items() if name in names}
     candidates = (
         [*suggestions] or candidates or [name for name in folded if len(lowered) > SHORT and name.startswith(lowered)]
-    )  # half of a name
+    )  # the beginning of a name
     likely = f' Did you mean "{folded[candidates[0]]}"{suggestions.get(candidates[0], "")}?' if candidates else ""
     name = _in_line(str(given).encode(errors="backslashreplace").decode())
     listed = "" if likely and len(names) > MAX_LISTED_NAMES else f" Known: {', '.join(names)}."
@@ -140,29 +141,29 @@ def not_known(given: object, noun: str, known: Iterable[str]) -> str:
 
 
 def spellings(name: str) -> list[str]:
-    """Return a name and those that other programs and books have for the same."""
+    """Return a name and its synonyms in other programs and books."""
     return [name, *SYNONYMS.get(name.casefold(), {})]
 
 
 def quoted(given: object) -> str:
-    """Quote what was given: as JSON, and only the beginning of a long text.
+    """Quote a value as JSON, and only the beginning of a long text.
 
     >>> print(quoted("0.1"), quoted([1, True]), len(quoted("a" * 1000)))
     "0.1" [1, true] 60
     """
     for write in (partial(json.dumps, default=str), repr):
-        with suppress(TypeError, ValueError, RecursionError):  # keys that are lists, lists that contain themselves
+        with suppress(TypeError, ValueError, RecursionError):  # e.g. keys that are lists, lists that contain themselves
             return _in_line(write(given))
-    return f"of type {type(given).__name__}"  # whole numbers of more digits than Python writes
+    return f"of type {type(given).__name__}"  # an integer with more digits than Python formats
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """A text that a message repeats, its end left out if it is long."""
+    """Return a text for a message. A long text ends with an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def escape_name(name: str) -> str:
-    """Return a name for a message: its line breaks and tabs are escapes as well.
+    """Return a name for a message. Line breaks and tabs are also written as escapes.
 
     >>> print(escape_name("new\\nfolder"))
     new\\u000afolder
@@ -171,7 +172,7 @@ def escape_name(name: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text that is safe on a terminal: names come from anybody, and may contain control sequences.
+    """Return a text that is safe on a terminal: names from unknown sources may contain control sequences.
 
     Control characters other than line breaks and tabs, direction marks and other invisible characters, and invalid
     Unicode are written as escapes.
@@ -183,17 +184,19 @@ def escaped(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
+    """Return a character, or its escape if it is invisible or a control character."""
     hidden = unicodedata.category(character) in HIDDEN and character not in LAYOUT
     code = ord(character)
     return f"\\u{code:04x}" if hidden and code < 2**16 else f"\\U{code:08x}" if hidden else character
 
 
 def _dotted(location: tuple[str | int, ...]) -> str:
+    """Format a location, such as `start.R[2]`."""
     head, *rest = location
     names = (f"[{part}]" if isinstance(part, int) else f".{_in_line(part)}" for part in rest)
     return _in_line(str(head)) + "".join(names)
 
 
 def _in_line(text: str, most: int = LONGEST) -> str:
-    """A text without its line breaks, which would cut a message in two; its end is left out if it is long."""
+    """Join the lines of a text to one line, and shorten a long text."""
     return shortened(" ".join(text.split()), most)

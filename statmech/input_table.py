@@ -1,4 +1,4 @@
-"""Tables of inputs: rows of numbers in a file, cached until the file changes."""
+"""Tables of inputs: rows of numbers from a file, cached until the file changes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from statmech.runtime.files import opened, version
 from statmech.table_columns import RECOGNISED, columns_of
 from statmech.table_files import read_frame
 
-NONE = 1e-15  # an eigenvalue, relative to the largest and over N, that is rounding
-MAX_BYTES = 2**30  # of a .npy file; converted to float64 and centred it takes several times this memory
+NONE = 1e-15  # relative to N times the largest eigenvalue; smaller eigenvalues are rounding errors
+MAX_BYTES = 2**30  # conversion to float64 and centring take several times this memory
 
 
 def table(path: str) -> np.ndarray:
-    """The rows (rows, columns) of a .npy file or of a table, centred, with mean |x|^2 = 1, in float32.
+    """Load the rows (rows, columns) of a .npy file or a table, centred, with mean |x|^2 = 1, in float32.
 
     Raises `ScenarioError` if the file is not a table of finite real numbers whose rows differ.
     """
@@ -26,12 +26,12 @@ def table(path: str) -> np.ndarray:
 
 
 def digest(path: str) -> str:
-    """The SHA-256 of a table, independent of its file format."""
+    """Return the SHA-256 of a table, whatever its file format."""
     return _digest(path, version(path))
 
 
 def eigenvalues(path: str) -> np.ndarray:
-    """The eigenvalues (N,) of N times the covariance of a table's N columns; they add up to N."""
+    """Return the eigenvalues (N,) of N times the covariance of a table's N columns. Their sum is N."""
     return _eigenvalues(path, version(path))
 
 
@@ -64,7 +64,7 @@ def _table(path: str, state: tuple[int, ...]) -> np.ndarray:
 
 
 def _numbers(path: str) -> np.ndarray:
-    """Return the numbers of a .npy file, or of a table whose words become indicators."""
+    """Read the numbers of a .npy file or a table. Text columns of a table become indicators."""
     if Path(path).suffix != ".npy":
         table_file = read_frame(path)
         try:

@@ -1,11 +1,11 @@
-r"""Distributions of the inputs: all centred; `isotropic` ones have covariance I/N.
+r"""Distributions of the inputs. All are centred, and `isotropic` distributions have the covariance I/N.
 
 **To add a distribution** write one class with `draw` and add one line to `INPUTS`: its config name, sweep axis and the
-direct engine follow. Without parameters it is written in a config by its name, with parameters as a mapping, `inputs:
-{anisotropic: {spectrum: [0.5, 1.5]}}` or, the first one as the value, `inputs: {spectrum: [0.2, 1.8], shares: [0.75,
-0.25]}`. Errors of students are angles between vectors if the distribution of a field depends on the length of its
-vector alone (`exact`), and are measured on new inputs otherwise. Inputs of different variance in different directions
-state their `modes` (`statmech.modes`), which is all that theory needs of them.
+direct engine follow. In a config, a distribution without parameters is written by its name. Parameters are written as
+a mapping, `inputs: {anisotropic: {spectrum: [0.5, 1.5]}}`, or with the first parameter as the value, `inputs:
+{spectrum: [0.2, 1.8], shares: [0.75, 0.25]}`. Errors of students are angles between vectors if the distribution of a
+field depends only on the length of its vector (`exact`), and are measured on new inputs otherwise. Inputs with
+different variances in different directions define their `modes` (`statmech.modes`); theory needs nothing else.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from statmech.modes import Modes, group_sizes, hermite, modes_of, of_features, p
 from statmech.numerics.gaussian import Array
 from statmech.random_numbers import normals, signs
 
-LARGEST = 1e20  # largest eigenvalue, and inverse of the smallest: inputs and their squares are float32, over N
-ALONG = ("random", "aligned")  # how a teacher lies among the groups of a spectrum
-ROUNDING = 1e-6  # of shares that must add up to 1
-STEEPEST = 10.0  # decay of a power law
+LARGEST = 1e20  # also the inverse of the smallest: inputs and their squares, over N, are float32
+ALONG = ("random", "aligned")
+ROUNDING = 1e-6  # deviation of a sum of fractions from 1
+STEEPEST = 10.0
 MOST_MODES = 10**7
 MOST_LATENT = 1000.0  # latent variables per feature, and features per latent variable
-LEAST_REST = 1e-6  # deviation of what is not linear in features, below which they count as linear
+LEAST_REST = 1e-6  # features with a smaller nonlinear part count as linear
 
 
 class Axes(NamedTuple):
-    """Directions, axis by axis, arrays (N,): variances, factors of the penalty, and the group's part of the teacher.
+    """Properties of each axis, arrays (N,): variances, factors of the penalty, and the teacher's power in the group.
 
-    `powers` None: the teacher has no preferred directions; else `group` numbers the groups.
+    `powers` is None if the teacher has no preferred direction. Otherwise `group` numbers the groups.
     """
 
     variances: np.ndarray
@@ -47,16 +47,16 @@ class Axes(NamedTuple):
 
 @dataclass(frozen=True)
 class Inputs(ABC):
-    """A distribution of inputs x; subclasses define `isotropic`, `exact` and `draw`."""
+    """A distribution of inputs x. Subclasses define `isotropic`, `exact` and `draw`."""
 
-    isotropic: ClassVar[bool] = True  # covariance I/N: theory needs no `modes`
+    isotropic: ClassVar[bool] = True  # covariance I/N: theory does not need `modes`
     exact: ClassVar[bool] = False  # eps_g is a function of angles at finite N, not only in the limit
     sized: ClassVar[bool] = False  # `modes` depends on N
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
 
     @abstractmethod
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        """M inputs, shape (M, N) in float32, from a JAX key and the result of `table`.
+        """Draw M inputs (M, N) in float32 from a JAX key and the result of `table`.
 
         Parameters
         ----------
@@ -67,16 +67,16 @@ class Inputs(ABC):
         N : int
             Number of components.
         table
-            What the method `table` returns.
+            Result of the method `table`.
 
         Returns
         -------
         array (M, N)
-            In float32.
+            Inputs in float32.
         """
 
     def problem(self, N: int) -> Problem | None:
-        """The reason why there are no such inputs of N components, None if there are.
+        """Return the reason why inputs of N components do not exist, or None if they exist.
 
         Parameters
         ----------
@@ -90,7 +90,9 @@ class Inputs(ABC):
         return None
 
     def modes(self, N: int) -> Modes | None:
-        """The variances of the inputs and of the teacher's field in all directions; None if theory has no equations.
+        """Return the variances of the inputs and of the teacher's field in all directions.
+
+        None means that theory does not have equations for these inputs.
 
         Parameters
         ----------
@@ -101,29 +103,32 @@ class Inputs(ABC):
 
     @property
     def structured(self) -> bool:
-        """True if fields have variances that differ from direction to direction, as `modes` says."""
+        """Whether the variance of a field depends on the direction of its vector (`modes`)."""
         return not self.isotropic and type(self).modes is not Inputs.modes
 
     def table(self, N: int) -> np.ndarray:
-        """Data for `draw`, computed once outside the compiled program."""
+        """Compute data for `draw`, once and outside the compiled program."""
         return np.zeros(0, np.float32)
 
     def axes(self, N: int) -> Axes | None:
-        """The variances along the axes; None of inputs that are not Gaussian with independent components."""
+        """Return the variances on the axes, or None if the components are not independent Gaussians."""
         return None
 
     def lacking(self, N: int) -> Problem | None:
-        """The reason why files of the distribution are not usable, or None; stored results do not need them."""
+        """Return the reason why files of the distribution are not usable, or None.
+
+        Stored results do not need these files.
+        """
         return None
 
     def digests(self) -> dict[str, str]:
-        """The SHA-256 of the content of each file of the distribution, by its path."""
+        """Return the SHA-256 of each file's content by path, for all files of the distribution."""
         return {}
 
 
 @dataclass(frozen=True)
 class Gaussian(Inputs):
-    """Independent components from N(0, 1/N), as in the papers."""
+    """Independent components with the distribution N(0, 1/N), as in the papers."""
 
     exact = True
 
@@ -141,7 +146,7 @@ class Rademacher(Inputs):
 
 @dataclass(frozen=True)
 class Sphere(Inputs):
-    """Uniform on the unit sphere."""
+    """The uniform distribution on the unit sphere."""
 
     exact = True
 
@@ -154,7 +159,7 @@ class Sphere(Inputs):
 
 @dataclass(frozen=True)
 class Anisotropic(Inputs):
-    """Gaussian with these eigenvalues of N Cov(x), each on an equal number of axes."""
+    """A Gaussian with given eigenvalues of N Cov(x), each on an equal number of axes."""
 
     isotropic = False
     spectrum: tuple[float, ...] = (1.0,)
@@ -177,7 +182,7 @@ class Anisotropic(Inputs):
 
 
 class Grouped(Inputs):
-    """Gaussian inputs whose directions fall into groups of equal variance, axis by axis."""
+    """Gaussian inputs with groups of axes of equal variance."""
 
     isotropic = False
     exact = True
@@ -192,17 +197,17 @@ class Grouped(Inputs):
     def axes(self, N: int) -> Axes: ...
 
     def table(self, N: int) -> np.ndarray:
-        """The deviation of each axis, times sqrt(N)."""
+        """Return the standard deviation on each axis, times sqrt(N)."""
         return np.sqrt(self.axes(N).variances).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Spectrum(Grouped):
-    """Gaussian with these eigenvalues of N Cov(x), each on a fraction of the axes.
+    """A Gaussian with given eigenvalues of N Cov(x), each on a fraction of the axes.
 
-    The teacher's squared length is divided among them by `teacher`: as their shares (random), as shares times
-    eigenvalues (aligned), or by a list. `misfit` is the part of the variance of the teacher's field that the inputs do
-    not contain, `ridge` the factor of the l2 penalty in each group.
+    `teacher` divides the teacher's squared length among the groups of axes: in proportion to `shares` (random), to
+    `shares` times `eigenvalues` (aligned), or to a list. `misfit` is the fraction of the teacher's field variance that
+    the inputs do not contain. `ridge` is the factor of the l2 penalty in each group.
     """
 
     eigenvalues: tuple[float, ...] = (1.0,)
@@ -219,6 +224,7 @@ class Spectrum(Grouped):
         return None
 
     def _sentences(self, N: int) -> Iterator[str]:
+        """Iterate over messages about invalid parameters."""
         groups = len(self.eigenvalues)
         lists = {"shares": self.shares, "teacher": self.teacher, "ridge": self.ridge}
         for name, values in lists.items():
@@ -255,7 +261,7 @@ class Spectrum(Grouped):
 
 @dataclass(frozen=True)
 class PowerLaw(Grouped):
-    """Gaussian with the N eigenvalues i^-decay, and powers i^-teacher_decay of the teacher's field."""
+    """A Gaussian with the eigenvalues i^-decay, and the powers i^-teacher_decay of the teacher's field, i = 1 ... N."""
 
     sized = True
     decay: float = 1.5
@@ -280,7 +286,7 @@ class PowerLaw(Grouped):
 
 @dataclass(frozen=True)
 class Features(Inputs):
-    """Random features: an activation of N random projections of `latent` N normal variables, which the teacher sees."""
+    """Random features: an activation of N random projections of the `latent` N normal inputs of the teacher."""
 
     isotropic = False
     cites = ("goldt2020", "gerace2020", "mei2022")
@@ -291,11 +297,11 @@ class Features(Inputs):
         raise ScenarioError([(("inputs",), "random features are inputs of stored examples (`loss`), not of a stream")])
 
     def width(self, N: int) -> int:
-        """The number D of latent variables of N features."""
+        """Return the number D of latent variables for N features."""
         return round(self.latent * N)
 
     def of(self, latent: np.ndarray) -> np.ndarray:
-        """The features, in float64, of projections on the latent variables (...)."""
+        """Return the features, in float64, for projections (...) of the latent variables."""
         activation = ACTIVATIONS[self.activation]()
         return np.asarray(activation.both(latent)[0], float) - hermite(activation).constant
 
@@ -317,10 +323,10 @@ class Features(Inputs):
 
 @dataclass(frozen=True)
 class Rows(Inputs):
-    """Rows of a table drawn with replacement: a .npy file of numbers or a table, centred, with mean |x|^2 = 1.
+    """Rows drawn with replacement from a .npy file or a table, centred, with mean |x|^2 = 1.
 
-    With a `target`, the column that is predicted, they are those of `statmech.LabelledRows` and `statmech.OnlineRows`.
-    Columns of a file with a target are standardised, unless it is taken `raw`.
+    `target` is the column to predict: `statmech.LabelledRows` and `statmech.OnlineRows` use rows with a target. The
+    columns of a file with a target are standardised unless `raw` is True.
     """
 
     isotropic = False
@@ -330,7 +336,7 @@ class Rows(Inputs):
     raw: bool = False
 
     def problem(self, N: int) -> Problem | None:
-        from statmech.real_table import is_data_set  # here: other inputs need no data sets
+        from statmech.real_table import is_data_set  # imported here because other inputs do not need data sets
 
         if self.target is None and not is_data_set(self.path):
             return None
@@ -373,7 +379,7 @@ INPUTS: dict[str, type[Inputs]] = {
 
 
 def inputs_from(given: Any) -> Inputs:
-    """A distribution from its form in a config: a name, or a mapping of a name to parameters.
+    """Return a distribution from its form in a config: a name, or a mapping of a name to parameters.
 
     >>> inputs_from("sphere")
     Sphere()
@@ -398,7 +404,10 @@ def inputs_from(given: Any) -> Inputs:
 
 
 def _named(given: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
-    """The name and the parameters of a mapping: {name: {parameters}}, or {name: the first one, and others}."""
+    """Return the name and the parameters from a mapping in a config.
+
+    The form is {name: {parameter: value, ...}}, or {name: value of the first parameter, parameter: value, ...}.
+    """
     names = [key for key in given if key in INPUTS] or [*given]
     if len(names) != 1:
         raise ValueError(f"names one distribution of inputs, not {quoted(given)}")
@@ -414,7 +423,11 @@ def _named(given: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
 
 
 def _like(value: Any, default: Any) -> bool:
-    """True if a parameter's value has the type of its default; a list may stand for a word and a number for another."""
+    """Return True if a parameter's value has the type of its default.
+
+    A list is allowed for the teacher's direction, a string or an integer for the default None, and an integer for a
+    float.
+    """
     if isinstance(value, bool):
         return isinstance(default, bool)
     if default is None:
@@ -425,12 +438,15 @@ def _like(value: Any, default: Any) -> bool:
 
 
 def written_value(value: Any) -> Any:
-    """A parameter's value in the form of a config."""
+    """Return a parameter's value in the form of a config: lists instead of tuples."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def written(law: Inputs) -> Any:
-    """A distribution in the form of a config, without defaults but the first; `inputs_from(written(law)) == law`."""
+    """Return a distribution in the form of a config, the inverse of `inputs_from`.
+
+    Parameters with default values are omitted, except for the first parameter.
+    """
     name = next(name for name, kind in INPUTS.items() if type(law) is kind)
     values_and_defaults = {field.name: (getattr(law, field.name), field.default) for field in fields(law)}
     first = next(iter(values_and_defaults), None)
@@ -443,7 +459,7 @@ def written(law: Inputs) -> Any:
 
 
 def label_of(law: Inputs) -> str:
-    """The name of a distribution on the axis of a dataset."""
+    """Return the label of a distribution on the axis of a dataset."""
     form = written(law)
     if isinstance(form, str):
         return form
@@ -453,7 +469,7 @@ def label_of(law: Inputs) -> str:
 
 
 def _spectrum_problem(spectrum: Any) -> Problem | None:
-    """Why these are not the eigenvalues of a covariance."""
+    """Return the reason why a list is not a valid spectrum of a covariance, or None."""
     if not _numbers(spectrum) or min(spectrum) < 0 or not any(spectrum):
         return ("inputs",), "a spectrum is a list of finite eigenvalues, none negative and not all 0"
     if any(value > 0 and not 1 / LARGEST <= value <= LARGEST for value in spectrum):
@@ -463,7 +479,7 @@ def _spectrum_problem(spectrum: Any) -> Problem | None:
 
 
 def _numbers(values: Any) -> bool:
-    """True for a list of finite numbers."""
+    """Return True for a list of finite numbers."""
     try:
         array = np.asarray(values, float)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Tables with a target: numbers in columns, and one column of labels or numbers to predict."""
+"""Tables with a target: numerical columns, and one column of labels or numbers to predict."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from statmech.table_files import FileFormat, read_frame
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_ROWS = 20  # of a table
+MIN_ROWS = 20
 
 
 class Labelled(NamedTuple):
-    """Inputs X (n, N), a target y (n,), what its two labels, +1 first, are called (None for numbers), and notes on what
-    was made of the table, of which there are none where X was an array of numbers."""
+    """Inputs X (n, N), a target y (n,), the names of its labels, and notes on the conversion of the table.
+
+    `labels` are the names of the labels +1 and -1, or None for a numerical target. `notes` is empty for an X that was
+    an array of numbers.
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -37,25 +40,27 @@ def labelled(
     positive: str | None = None,
     options: ColumnOptions = ARRAYS,
 ) -> Labelled:
-    """Return arrays or a data frame as a table with a target; of two values the larger one, or `positive`, is +1.
+    """Make a table with a target from arrays or a data frame.
+
+    A target of two values becomes labels: the larger value, or `positive`, is +1.
 
     Parameters
     ----------
     X : array (n, N) or pandas.DataFrame
-        Numbers, and in a data frame also words, dates and missing cells.
+        Numbers; in a data frame also text, dates and missing cells.
     y : array (n,) or str
         Two different values of any kind, or numbers; or the name of a column of the data frame.
     numbers
         Whether a target of two values remains a number.
     positive
-        The value of the target that is +1; all others are -1.
+        The value of the target that becomes +1. All other values become -1.
     options
-        What becomes of columns and cells.
+        Treatment of columns and missing cells.
 
     Raises
     ------
     ConfigError
-        For too few rows, inputs that do not vary, and columns, cells or targets that cannot be used.
+        If rows are too few, no input varies, or columns, cells or the target cannot be used.
 
     Examples
     --------
@@ -88,23 +93,23 @@ def read(
     numbers: bool = False,
     positive: str | None = None,
 ) -> Labelled:
-    """Read the table of a file, whose target is the name of a column, or its number from 0; -1 is the last.
+    """Read a table with a target from a file.
 
     Parameters
     ----------
     path
         The file.
     target
-        The column to predict.
+        The name of the column to predict, or its number from 0; -1 is the last column.
     file, options
-        How the file is read, and what becomes of columns and cells.
+        Format of the file, and treatment of columns and missing cells.
     numbers, positive
-        As of `labelled`.
+        As for `labelled`.
 
     Raises
     ------
     ConfigError
-        For a file that is not such a table; the message names the file.
+        If the file is not such a table. The message names the file.
     """
     table_file = read_frame(path, file)
     try:
@@ -122,6 +127,7 @@ def _from_frame(
     positive: str | None,
     first_row: int = 1,
 ) -> Labelled:
+    """Make a table with a target from a data frame and the name of its target column."""
     columns = columns_of(frame, target, options, first_row)
     rows, y = columns.X, columns.target
     if len(rows) < MIN_ROWS:
@@ -148,11 +154,12 @@ def _from_frame(
 
 
 def _of_labels(rows: np.ndarray, right: np.ndarray, high: str, low: str, notes: Sequence[str]) -> Labelled:
+    """Make a table with the labels +1 and -1 from a mask of the rows with the label +1."""
     return Labelled(rows, np.where(right, 1.0, -1.0), (high, low), tuple(notes))
 
 
 def _others(y: np.ndarray, positive: str) -> str:
-    """Return a name for all values of a target but one."""
+    """Return a name for all values of a target except the positive value."""
     values = sorted(set(map(str, y.tolist())))
     if positive not in values:
         raise ConfigError(f"no row has the target {quoted(positive)}: its values are {', '.join(values[:MAX_SHOWN])}")

@@ -1,8 +1,8 @@
-"""Learners of stored examples: their labels, their parameters, and the theoretical curve that each converges to.
+"""Labels and parameters of the learners of stored examples, and the theoretical curves to compare with.
 
 **To add a learner** write one class here and one line in `LEARNERS`, and one file of its name in `simulate/learners/`
-with `learn`. Config keys, datasets, tables and figures follow; so does the overlay, if it converges to a curve of
-`theory.learning_curves`. A learner in a file of the user has a method `learn(batch, task)` instead.
+with `learn`. Config keys, datasets, tables and figures follow. The overlay also follows if the learner converges to a
+curve of `theory.learning_curves`. A learner in a file of the user has a method `learn(batch, task)` instead.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ STOPS = {
 }
 STOPPED_BY = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
 SWEEPS = "sweeps of the Markov chain through the version space"
-MOST_SWEEPS, MOST_VOTES = 10**9, 10**4  # beyond lie typing errors: a vote of n errs more than that of all by 1/n
-SMALLEST = 1e-100  # a step whose square is still a number with all its digits
+MOST_SWEEPS, MOST_VOTES = 10**9, 10**4  # larger values are typing errors: the excess error of n votes decays as 1/n
+SMALLEST = 1e-100  # the square still has full precision
 
 
 @dataclass(frozen=True)
 class Learner:
-    """An algorithm that makes a student vector from P examples; subclasses state `label` and `limit`."""
+    """An algorithm that computes a student vector from P examples. Subclasses define `label` and `limit`."""
 
-    label: ClassVar[str]  # in tables and legends
+    label: ClassVar[str]  # for tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
-    equation: ClassVar[str] = ""  # in LaTeX, for pages that show it
-    limit: ClassVar[str | None]  # its curve in `theory.learning_curves`; None if none is known
-    separable: ClassVar[bool] = False  # exists only if some perceptron is right on all examples
+    equation: ClassVar[str] = ""  # LaTeX
+    limit: ClassVar[str | None]  # theoretical curve in `theory.learning_curves`, or None
+    separable: ClassVar[bool] = False  # True: exists only for linearly separable examples
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The parameters that name the random numbers of a run: all of them."""
+        """All parameters, which together determine the random numbers of a run."""
         return dict(vars(self))
 
 
@@ -49,7 +49,7 @@ class Hebb(Learner):
 
 @dataclass(frozen=True)
 class Perceptron(Learner):
-    """Rosenblatt's perceptron: visits the examples in turn and adds those that are wrong, until all are right."""
+    """Rosenblatt's perceptron: visits the examples in turn and adds each misclassified example, until all are right."""
 
     label, limit = "perceptron", None
     cites = ("rosenblatt1958", "novikoff1962")
@@ -60,14 +60,14 @@ class Perceptron(Learner):
 
 @dataclass(frozen=True)
 class MinOver(Learner):
-    """Adds the example of smallest stability, again and again (Krauth & Mezard 1987), until its `stop` rule holds."""
+    """MinOver (Krauth & Mezard 1987): adds the example of smallest stability until the `stop` rule is satisfied."""
 
     label, limit = "MinOver", "max_stability"
     cites = ("krauth1987",)
     equation = (
         r"\mathbf w \leftarrow \mathbf w + \tfrac1N S^\mu\xi^\mu, \quad \mu = \arg\min_\nu S^\nu\,\mathbf w\cdot\xi^\nu"
     )
-    within: float = parameter(  # not `gap`, which is the variable that it is compared with
+    within: float = parameter(  # not named `gap`, as this is the compared variable
         0.01,
         "MinOver has converged when its stability is certified to be within this fraction of the largest",
         symbol=r"$\delta_\kappa$",
@@ -78,13 +78,13 @@ class MinOver(Learner):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Without the stop rule, which ends a run and does not change it."""
+        """All parameters but the stop rule, which ends a run without changing its random numbers."""
         return {name: value for name, value in vars(self).items() if name != "stop"}
 
 
 @dataclass(frozen=True)
 class AdaTron(Learner):
-    """Batch AdaTron (Anlauf & Biehl 1989): moves each strength in turn to where its field is 1, never below 0."""
+    """Batch AdaTron (Anlauf & Biehl 1989): sets each strength in turn so that the field is 1, but not below 0."""
 
     label, limit = "AdaTron", "max_stability"
     cites = ("anlauf1989",)
@@ -109,7 +109,7 @@ class AdaTron(Learner):
 
 @dataclass(frozen=True)
 class PseudoInverse(Learner):
-    """Adaline's fixed point: all fields 1 as long as that is possible, beyond it the least-squares fit."""
+    """The fixed point of Adaline: all fields 1 if this is possible, otherwise the least-squares fit."""
 
     label, limit = "pseudo-inverse", "pseudo_inverse"
     equation = r"\mathbf w = \arg\min \sum_\mu (1 - S^\mu\,\mathbf w\cdot\xi^\mu)^2"
@@ -117,7 +117,7 @@ class PseudoInverse(Learner):
 
 @dataclass(frozen=True)
 class MaxStability(Learner):
-    """The perceptron of maximum stability, exactly."""
+    """The exact perceptron of maximum stability."""
 
     label, limit, separable = "max. stability", "max_stability", True
     equation = r"\mathbf w = \arg\max\,\min_\mu S^\mu\,\mathbf w\cdot\xi^\mu/|\mathbf w|"
@@ -125,7 +125,7 @@ class MaxStability(Learner):
 
 @dataclass(frozen=True)
 class Gibbs(Learner):
-    """A student drawn uniformly from the version space by a Markov chain."""
+    """A student that a Markov chain draws uniformly from the version space."""
 
     label, limit, separable = "Gibbs", "gibbs", True
     cites = ("opper1991",)
@@ -135,7 +135,10 @@ class Gibbs(Learner):
 
 @dataclass(frozen=True)
 class Bayes(Gibbs):
-    """The majority vote of students drawn from the version space; R is that of their centre."""
+    """The majority vote of students drawn from the version space.
+
+    R is the overlap of the centre of these students.
+    """
 
     label, limit, separable = "Bayes", "bayes", True
     equation = r"\mathrm{sign}\,\langle \mathrm{sign}(\mathbf w\cdot\xi)\rangle, \quad \mathbf w \sim \text{Gibbs}"

@@ -1,10 +1,10 @@
 r"""The learning curve of a table of real data: the error on fresh rows at any number of examples.
 
-Theory of learners with an l2 penalty (`theory.tables`) takes two classes as two clusters of one covariance, and a
-squared error by the covariances of inputs and target; the covariance of the population follows from the resolvent of
-the rows. Real classes are not Gaussian clusters. Therefore fits at two numbers of examples and the errors of all rows,
-each by a learner that has not seen the row, measure how far theory is off, and move it
-(`theory.tables.anchored_curves`).
+The theory of learners with an l2 penalty (`theory.tables`) models two classes as two clusters of equal covariance, and
+determines a squared error by the covariances of inputs and target. The resolvent of the rows gives the covariance of
+the population. Real classes are not Gaussian clusters. Therefore the error of theory is measured, by fits at two
+numbers of examples and by the leave-one-out errors of all rows, and the curve of theory is shifted to these
+measurements (`theory.tables.anchored_curves`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 CITES = ("golub1979", "jacot2020", "wei2022", "misiakiewicz2024")  # papers, by their keys in the bibliography
 CITES_OF_LABELS = ("mignacco2020", "loureiro2021mixtures")
 BEST = "best"
-FEWEST_EXAMPLES, MOST_EXAMPLES = 1 / 16, 4  # of the rows, by default: bands were tested up to four times the rows
-PENALTIES = {True: np.geomspace(1e-4, 1e2, 7), False: np.geomspace(1e-6, 1e4, 11)}  # of labels, and of numbers
-MIN_KNOTS, SPLINE_POINTS = 4, 481  # of a spline through the errors of these penalties
-MIN_SETS, MAX_SETS = 6, 20  # of examples, at each of two sizes
-FIT_SECONDS = 1.8  # of one core, for the fits at both sizes
+FEWEST_EXAMPLES, MOST_EXAMPLES = 1 / 16, 4  # examples per row; bands were tested up to four times the rows
+PENALTIES = {True: np.geomspace(1e-4, 1e2, 7), False: np.geomspace(1e-6, 1e4, 11)}  # True: labels, False: numbers
+MIN_KNOTS, SPLINE_POINTS = 4, 481
+MIN_SETS, MAX_SETS = 6, 20  # sets of examples at each of two sizes
+FIT_SECONDS = 1.8  # time on one core for the fits at both sizes
 MIN_FIT_EXAMPLES = 8
 CHECK_SETS = 20
 
@@ -66,18 +66,18 @@ def predict_learning_curve(
     Parameters
     ----------
     X : array (n, N), pandas.DataFrame, or path of a file
-        Rows. Words of a data frame or a file become indicators, and means replace missing cells; columns that do not
-        vary are left out.
+        Rows. Text in a data frame or a file becomes indicators, and column means replace missing cells. Constant
+        columns are dropped.
     y : array (n,) or str
-        A target of two values, or of numbers; or the name or number of its column. By default the last column.
+        A target of two values or of numbers, or the name or number of its column. By default the last column.
     loss
         One of `statmech.LOSSES`; by default "logistic" for a target of two values, "square" for numbers.
     lam
-        Strength of the penalty, above 0, or "best" for that of the smallest error at each P.
+        Strength of the penalty, above 0, or "best" for the penalty with the smallest error at each P.
     P
         Numbers of examples; by default from n/16 to 4 n.
     fits
-        Whether fits to the table measure how far theory is off. False: theory alone, and nothing is fitted.
+        Whether to measure the error of theory by fits to the table. False: theory alone, without fits.
     check
         Whether to fit at each P below n as well: `True` for 20 sets of examples, or their number.
     intercept
@@ -85,33 +85,33 @@ def predict_learning_curve(
     standardise
         Whether columns are divided by their standard deviations.
     positive
-        The value of the target that is predicted against all others.
+        The value of the target that is predicted against all other values.
     numbers
-        Whether a target of two values is a number, whose squared error is predicted.
+        Whether to treat a target of two values as a number and predict its squared error.
     key
-        Of the random numbers of sets of examples.
+        Key of the random numbers that select the sets of examples.
 
     Returns
     -------
     xarray.Dataset
-        Along P: `eps_y`, the fraction of wrong labels, or `mse`, the mean squared error of a target with its noise;
-        `..._low` and `..._high`, the ends of a band of 90 %; `..._theory`, theory alone; `lam`; with `check` also
-        `..._fit`, means over sets of the error on the rows that were not examples, and `..._fit_error`, their standard
-        errors. Along `size`, the three measured numbers of examples: `..._measured`, `..._measured_error`,
-        `..._measured_theory`. NaN where the table does not determine the error.
+        Variables of P: `eps_y`, the fraction of wrong labels, or `mse`, the mean squared error of a target with its
+        noise; `..._low` and `..._high`, the ends of a 90 % band; `..._theory`, theory alone; `lam`; with `check` also
+        `..._fit`, the error on the rows that were not examples, averaged over sets, and `..._fit_error`, its standard
+        error. Variables of `size`, the three measured numbers of examples: `..._measured`, `..._measured_error`,
+        `..._measured_theory`. NaN means that the table does not determine the error.
         Attributes: `verdict`, the diagnosis, `notes` and `warnings`, one sentence per line, and `cites`, the keys of
         papers, separated by spaces (`statmech.results.citations.bibtex`).
 
     Raises
     ------
     ConfigError
-        For a table, a loss or numbers that are not possible.
+        If the table, the loss, the penalty or the numbers of examples are not valid.
 
     Notes
     -----
     Generalised cross-validation (Golub, Heath & Wahba 1979) moved from n rows to P (Jacot et al. 2020; Wei, Hu &
-    Steinhardt 2022; Misiakiewicz & Saeed 2024); for classes the equations of
-    Mignacco et al. (2020) and Loureiro et al. (2021) with the resolvent in place of the population's covariance.
+    Steinhardt 2022; Misiakiewicz & Saeed 2024). For classes: the equations of Mignacco et al. (2020) and Loureiro et
+    al. (2021), where the resolvent replaces the population's covariance.
 
     Examples
     --------
@@ -136,14 +136,14 @@ def labelled_from(
     numbers: bool = False,
     positive: str | None = None,
 ) -> Labelled:
-    """Return the table of a file, of a data frame or of arrays.
+    """Load the table with a target from a file, a data frame or arrays.
 
     Parameters
     ----------
     X, y, numbers, positive
-        As of `predict_learning_curve`.
+        As for `predict_learning_curve`.
     file, options
-        How a file is read, and what becomes of columns and cells.
+        Format of the file, and treatment of columns and missing cells.
     """
     from os import PathLike
 
@@ -154,7 +154,7 @@ def labelled_from(
 
 
 class Curves(NamedTuple):
-    """Penalties (P,), errors of theory and of the anchored curve (P,), and the latter of both classes (2, P)."""
+    """Learning curves: penalties (P,), errors of theory and anchored errors (P,), anchored errors by class (2, P)."""
 
     lam: np.ndarray
     total: Curve
@@ -162,14 +162,14 @@ class Curves(NamedTuple):
 
 
 class PreparedCurve:
-    """A table with all that its learning curve needs at any number of examples; what is measured is measured once.
+    """A table prepared for learning curves at any number of examples. Each measurement is made only once.
 
     Parameters
     ----------
     table
         The table.
     loss, intercept, standardise
-        As of `predict_learning_curve`.
+        As for `predict_learning_curve`.
     """
 
     def __init__(self, table: Labelled, loss: str | None = None, intercept: bool = True, standardise: bool = True):
@@ -185,7 +185,7 @@ class PreparedCurve:
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """The numbers of examples at which errors are measured: an eighth, a half and all of the rows."""
+        """The measured numbers of examples: an eighth, a half and all of the rows."""
         n = len(self.table.Z)
         return np.array([max(n // 8, MIN_FIT_EXAMPLES), n // 2, n])
 
@@ -209,14 +209,14 @@ class PreparedCurve:
         Parameters
         ----------
         lam, P, fits, check, key
-            As of `predict_learning_curve`.
+            As for `predict_learning_curve`.
         """
         import xarray as xr
 
         if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
             raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
         examples = _examples(P, len(self.table.Z))
-        values, attributes = (self._moved if fits else self._theory_alone)(examples, lam, key)
+        values, attributes = (self._predict_anchored if fits else self._theory_alone)(examples, lam, key)
         if check:
             sets = CHECK_SETS if check is True else int(check)
             check_fits = [
@@ -233,9 +233,9 @@ class PreparedCurve:
         coordinates: dict[str, Any] = {"P": examples, "size": self.sizes}
         if self.table.labels:
             coordinates["label"] = list(self.table.labels)
-        return xr.Dataset(variables, coordinates, {**self._attributes(lam, fits), **attributes})
+        return xr.Dataset(variables, coordinates, {**self._collect_attributes(lam, fits), **attributes})
 
-    def _attributes(self, lam: float | str, fits: bool) -> dict[str, Any]:
+    def _collect_attributes(self, lam: float | str, fits: bool) -> dict[str, Any]:
         table = self.table
         about: dict[str, Any] = {
             "loss": self.loss_name,
@@ -253,17 +253,20 @@ class PreparedCurve:
         return about
 
     def _theory_alone(self, P: np.ndarray, lam: float | str, key: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return the variables and attributes of a curve by theory, without measurements."""
         strengths = self.rows.best_penalties(self.loss, P) if lam == BEST else np.full(len(P), lam, float)
         state = self.rows.described(self.loss, P, strengths)
         return {self.name: state.eps_y if self.table.labels else state.mse_y, "lam": strengths}, {"verdict": "theory"}
 
-    def _moved(self, P: np.ndarray, lam: float | str, key: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def _predict_anchored(
+        self, P: np.ndarray, lam: float | str, key: int
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         from theory.tables import anchored_curves
 
         name, n, count = self.name, len(self.table.Z), len(P)
         points = np.concatenate([P, self.sizes])
-        curves = self._best(points) if lam == BEST else self._at(points, float(lam))
-        measured = self._measured(curves.lam[count:], key)
+        curves = self._compute_best_curves(points) if lam == BEST else self._at(points, float(lam))
+        measured = self._measure_errors(curves.lam[count:], key)
         curve, measured_curve = curves.total.split(count)
         stabilities = self._arguments(curves.lam[-1])
         wrong = float(np.sum(_wrong(stabilities))) if self.table.labels else np.inf
@@ -296,7 +299,7 @@ class PreparedCurve:
         return values, attributes
 
     def _scale(self, measured: Measured) -> ErrorScale:
-        """The scale on which errors are moved."""
+        """Return the error scale for the shift from theory to measurements."""
         from theory.tables.anchored_curves import LabelScale, SquaredScale
 
         if self.table.labels:
@@ -304,15 +307,15 @@ class PreparedCurve:
         return SquaredScale(float(measured.deviation[-1] / measured.error[-1]))
 
     def _arguments(self, lam: float) -> np.ndarray:
-        """The stabilities or residuals (n,) of all rows, each of a learner that has not seen the row."""
+        """Return the leave-one-out stabilities or residuals (n,) of all rows."""
         from simulate.kernels.leave_one_out import left_out_arguments
 
         if lam not in self._left_out:
             self._left_out[lam] = left_out_arguments(self.table, self.loss, lam, self.intercept)
         return self._left_out[lam]
 
-    def _measured(self, lam: np.ndarray, key: int) -> Measured:
-        """The errors of fits at two sizes, and of all rows that learners have not seen."""
+    def _measure_errors(self, lam: np.ndarray, key: int) -> Measured:
+        """Measure the errors of fits at two sizes, and the leave-one-out error of all rows."""
         from statmech.scenarios.risk import seconds_of_fit
         from theory.tables.anchored_curves import Measured
 
@@ -328,7 +331,10 @@ class PreparedCurve:
         return Measured(self.sizes, errors_and_deviations[:, 0], errors_and_deviations[:, 1])
 
     def _fitted(self, P: int, lam: float, sets: int, key: int) -> tuple[float, float]:
-        """The mean and the standard error of fits, tested on the rows that were not examples; NaN from P = n on."""
+        """Return the mean test error of fits and its standard error, NaN for P >= n.
+
+        Each fit is tested on the rows that were not examples.
+        """
         from simulate.kernels.table_fits import errors_on, fit
 
         table, n = self.table, len(self.table.Z)
@@ -347,7 +353,7 @@ class PreparedCurve:
         return self._fits[cache_key]
 
     def _at(self, P: np.ndarray, lam: float) -> Curves:
-        """The curves of one penalty."""
+        """Compute the learning curves for one penalty."""
         from theory.tables.anchored_curves import Curve, anchored_errors, standardise_stabilities
 
         n, strengths = len(self.table.Z), np.full(len(P) + 1, lam)
@@ -364,8 +370,8 @@ class PreparedCurve:
         anchored = np.where(np.isnan(anchored), theory, anchored)  # w = 0: the more frequent label is the answer
         return Curves(strengths[:-1], Curve(theory, anchored), classes)
 
-    def _best(self, P: np.ndarray) -> Curves:
-        """The curves of the penalty of the smallest anchored error at each number of examples."""
+    def _compute_best_curves(self, P: np.ndarray) -> Curves:
+        """Compute the learning curves for the penalty with the smallest anchored error at each number of examples."""
         from theory.tables.anchored_curves import Curve
 
         grid = np.log(PENALTIES[bool(self.table.labels)])
@@ -373,7 +379,7 @@ class PreparedCurve:
         with np.errstate(all="ignore"):  # the logarithm of an error that is 0
             log_errors = np.log([curves.total.anchored for curves in penalty_curves]).T
         log_lam = np.array([_minimum(grid, column) for column in log_errors])
-        if self.table.labels and np.isnan(log_lam).any():  # theory does not know the table: what is measured decides
+        if self.table.labels and np.isnan(log_lam).any():  # theory fails on the table: use leave-one-out
             left_out = [float(np.mean(_wrong(self._arguments(float(lam))))) for lam in np.exp(grid)]
             log_lam[np.isnan(log_lam)] = grid[::-1][np.argmin(left_out[::-1])]
         state = self.rows.described(self.loss, P.astype(float), np.exp(log_lam))
@@ -393,12 +399,14 @@ def _wrong(stabilities: np.ndarray) -> np.ndarray:
 
 
 def _minimum(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
-    """Return ln lambda of the smallest error, by a spline through the tried penalties; NaN if none is known."""
+    """Return ln lambda of the smallest error, by a spline through the tried penalties, or NaN."""
     is_finite = np.isfinite(log_errors)
-    if is_finite.sum() < MIN_KNOTS:  # an error of 0, or penalties at which the table does not determine it
+    if is_finite.sum() < MIN_KNOTS:  # some errors are 0, or the table does not determine them
         if np.isnan(log_errors).all():
             return np.nan
-        return float(log_lam[len(log_lam) - 1 - int(np.nanargmin(log_errors[::-1]))])  # the strongest of equal ones
+        return float(
+            log_lam[len(log_lam) - 1 - int(np.nanargmin(log_errors[::-1]))]
+        )  # the strongest penalty among equal errors
     tried = log_lam[is_finite]
     line = np.linspace(tried[0], tried[-1], SPLINE_POINTS)
     values = _spline(tried, log_errors[is_finite])(line)
@@ -406,7 +414,7 @@ def _minimum(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
 
 
 def _at_penalty(log_lam: np.ndarray, log_errors: np.ndarray, where: float) -> float:
-    """Return the logarithm of the error at a penalty."""
+    """Interpolate the logarithm of the error at a penalty."""
     is_finite = np.isfinite(log_errors)
     if is_finite.sum() < MIN_KNOTS or not np.isfinite(where):
         distances = np.abs(log_lam - where)
@@ -415,14 +423,17 @@ def _at_penalty(log_lam: np.ndarray, log_errors: np.ndarray, where: float) -> fl
 
 
 def _spline(x: np.ndarray, y: np.ndarray) -> Any:
-    """Return a curve through points that swings less beyond them than a cubic spline."""
+    """Return an Akima spline through points, which overshoots less than a cubic spline."""
     from scipy.interpolate import Akima1DInterpolator
 
     return Akima1DInterpolator(x, y, method="makima")
 
 
 def _drift(measured: Measured, at: Curve, scale: ErrorScale) -> float:
-    """Return by how much ln(measured / theory) falls from the first size to all rows, if by 2 standard errors, or 0."""
+    """Return the change of ln(measured / theory) from the first size to all rows.
+
+    A change of less than 2 standard errors is returned as 0.
+    """
     from theory.tables.anchored_curves import log_ratios
 
     ratios = log_ratios(measured, at.theory, scale)
@@ -432,7 +443,7 @@ def _drift(measured: Measured, at: Curve, scale: ErrorScale) -> float:
 
 
 def _loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
-    """Return the name of a loss that the target can have, and the loss."""
+    """Return the name of a loss and the loss, checked against the target."""
     name = name or ("logistic" if table.labels else "square")
     if name not in LOSSES or name in OF_DESCENT:
         raise ConfigError(
@@ -444,10 +455,11 @@ def _loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
 
 
 def _examples(P: Sequence[int] | None, n: int) -> np.ndarray:
+    """Return the checked numbers of examples, by default powers of two times n."""
     if P is None:
         doublings = np.arange(np.log2(FEWEST_EXAMPLES), np.log2(MOST_EXAMPLES) + 1)
         return np.unique(np.maximum((n * 2.0**doublings).astype(int), 2))
     examples = np.unique(np.atleast_1d(np.asarray(P)))
     if examples.dtype.kind not in "iu" or examples.size == 0 or examples[0] < 2:
-        raise ConfigError(f"P must be whole numbers of examples, 2 or more, not {P!r}")
+        raise ConfigError(f"P must be integers of at least 2, not {P!r}")
     return examples

@@ -1,4 +1,4 @@
-"""The learning curve of a table in words: the table, the learner, errors with bands, the verdict, what to expect."""
+"""The text report of a learning curve: the table, the learner, errors with bands, verdict and expected gain."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import xarray as xr
 from statmech.learning_curve import PENALTIES
 
 ERRORS = {"eps_y": "error", "mse": "squared error"}  # fraction of wrong labels, and mean square of the residual
-GAIN_ERROR = 0.075  # half a band of 90 % of the logarithm of a gain, per doubling of the examples
-MAX_DRIFT = -0.3  # of ln(measured / theory): below it more rows help more than theory says
-USELESS, HARDLY_USEFUL = 0.95, 0.9  # errors in units of that of always answering the more frequent label
-ROWS_PER_COLUMN = 10  # from which theory alone is not noisy
-MIN_ROWS_PER_COLUMN = 2  # from which errors beyond the rows are stated
-STABLE_EDGE = 1.01  # ratio within which a penalty is at an end of those that were tried
+GAIN_ERROR = 0.075  # half the 90 % band of a gain's logarithm, per doubling of the examples
+MAX_DRIFT = -0.3  # change of ln(measured / theory): below it, more rows help more than theory predicts
+USELESS, HARDLY_USEFUL = 0.95, 0.9  # relative to always answering the more frequent label
+ROWS_PER_COLUMN = 10  # theory alone is noisy for fewer rows
+MIN_ROWS_PER_COLUMN = 2  # errors beyond the table's rows need this number
+STABLE_EDGE = 1.01  # a penalty this close to the smallest or largest tried one counts as an edge
 
 
 def describe(curve: xr.Dataset) -> str:
@@ -24,7 +24,7 @@ def describe(curve: xr.Dataset) -> str:
     Parameters
     ----------
     curve
-        What `statmech.predict_learning_curve` returns.
+        The result of `statmech.predict_learning_curve`.
     """
     name = "eps_y" if "eps_y" in curve else "mse"
     lines = [*_table(curve), *_learner(curve), "", *_errors(curve, name), "", *_verdict(curve, name)]
@@ -32,6 +32,7 @@ def describe(curve: xr.Dataset) -> str:
 
 
 def _table(curve: xr.Dataset) -> Iterator[str]:
+    """Return lines about the table: rows, columns and target."""
     about = curve.attrs
     notes = about["notes"].splitlines()
     plain = f"{about['rows']:,} rows, {about['columns']:,} columns"
@@ -44,6 +45,7 @@ def _table(curve: xr.Dataset) -> Iterator[str]:
 
 
 def _learner(curve: xr.Dataset) -> Iterator[str]:
+    """Return a line about the learner: loss, penalty and intercept."""
     about = curve.attrs
     penalty = "the best l2 penalty at each size" if about["lam"] == "best" else f"l2 penalty lam = {about['lam']}"
     intercept = "an intercept that is not penalised" if about["intercept"] else "no intercept"
@@ -52,6 +54,7 @@ def _learner(curve: xr.Dataset) -> Iterator[str]:
 
 
 def _errors(curve: xr.Dataset, name: str) -> Iterator[str]:
+    """Return the lines of a text table of errors at each number of examples."""
     banded = f"{name}_low" in curve
     largest = float(curve[name].max()) if curve[name].notnull().any() else 1.0
     digits = 4 if name == "eps_y" else max(0, 4 - int(np.floor(np.log10(largest or 1.0))))
@@ -84,10 +87,12 @@ def _errors(curve: xr.Dataset, name: str) -> Iterator[str]:
 
 
 def _measured(curve: xr.Dataset, name: str) -> tuple[list[float], list[float]]:
+    """Return the measured errors and their standard errors."""
     return curve[f"{name}_measured"].values.tolist(), curve[f"{name}_measured_error"].values.tolist()
 
 
 def _verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
+    """Return a sentence about the agreement between theory and measurements."""
     verdict, rows = curve.attrs["verdict"], curve.attrs["rows"]
     if verdict == "theory":
         yield "theory alone: nothing was measured, and theory may be off by a factor."
@@ -118,7 +123,7 @@ def _verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
 
 
 def _factor(curve: xr.Dataset, name: str) -> str:
-    """Return by how much theory alone is off where it is most."""
+    """Return the largest factor between theory alone and a measurement, in words."""
     floor = 0.3 / curve.attrs["rows"] if name == "eps_y" else 0.0
     ratios = (curve[f"{name}_measured"].values + floor) / (curve[f"{name}_measured_theory"].values + floor)
     if not np.isfinite(ratios).any():
@@ -128,6 +133,7 @@ def _factor(curve: xr.Dataset, name: str) -> str:
 
 
 def _notes(curve: xr.Dataset, name: str) -> Iterator[str]:
+    """Return notes about useless learners, errors by class, extreme penalties and few rows."""
     about = curve.attrs
     if name == "eps_y":
         at_rows = curve[name].sel(P=about["rows"], method="nearest")
@@ -151,7 +157,7 @@ def _notes(curve: xr.Dataset, name: str) -> Iterator[str]:
 
 
 def _edges(curve: xr.Dataset, name: str) -> str:
-    """Return a sentence if the best penalty is the largest or smallest that was tried."""
+    """Return a note if the best penalty is the smallest or largest tried penalty, else an empty string."""
     tried = PENALTIES[name == "eps_y"]
     lam = curve.lam.values
     ends = [
@@ -166,6 +172,7 @@ def _edges(curve: xr.Dataset, name: str) -> str:
 
 
 def _gain(curve: xr.Dataset, name: str) -> Iterator[str]:
+    """Return sentences about the expected gain from more rows."""
     known_errors = curve.dropna("P", subset=[name])
     rows = curve.attrs["rows"]
     if not known_errors.sizes["P"]:

@@ -11,12 +11,14 @@ of :math:`\int_{-\infty}^c` give
     \langle f^2\rangle &= 2p_f\Phi(c) + (1-2p_f)\left[\max(0, 2\Phi(c)-1) + I(\theta)\right], \quad
         I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds .
 
-The last is Owen's T function, written as a sum of terms of one sign; :math:`I(\theta)+I(\pi-\theta) = 2\Phi(-|c|)`.
+The last is Owen's T function, written as a sum of terms of one sign, and :math:`I(\theta)+I(\pi-\theta) = 2\Phi(-|c|)`.
 
 Two students at angle :math:`\beta` are both below c with probability
-:math:`P_2 = \Phi(c) - \Phi(-|c|) + I(\frac{\pi-\beta}2)`, and both so while v > 0 with :math:`P_3`, so that
-:math:`\langle f_1f_2\rangle = 2p_f P_2 + 2(1-2p_f)P_3`. Let :math:`\omega` be the angle between their parts
-across the teacher. At :math:`\omega=\pi/2` they are independent given v; from there Plackett's identity gives P_3:
+:math:`P_2 = \Phi(c) - \Phi(-|c|) + I(\frac{\pi-\beta}2)`, and with
+:math:`P_3` this is true and v > 0, so that
+:math:`\langle f_1f_2\rangle = 2p_f P_2 + 2(1-2p_f)P_3`. Let :math:`\omega` be the angle between their
+components perpendicular to the teacher. At :math:`\omega=\pi/2` the students are independent given v, and from there
+Plackett's identity gives P_3:
 
 .. math::
     P_3 = \int_0^\infty\!\varphi(v)\prod_{k=1,2}\Phi\!\left(\frac{c-v\cos\theta_k}{\sin\theta_k}\right)dv
@@ -45,7 +47,9 @@ REACH = 9.0  # exp(-REACH^2 / 2) is negligible
 
 
 def single(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
-    r""":math:`\langle fu\rangle`, the response and :math:`\langle f^2\rangle` at an angle to the teacher; scalars.
+    r"""Return :math:`\langle fu\rangle`, the response and :math:`\langle f^2\rangle` at an angle to the teacher.
+
+    All arguments are scalars: the margin, the angle and the flip probability of a label.
 
     >>> [float(value.round(6)) for value in single(0.5, 1.0, 0.1)]
     [-0.173365, 0.462013, 0.565163]
@@ -60,7 +64,7 @@ def single(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
 
 
 def pair(c: Array, theta_1: Array, theta_2: Array, between: Array, flip: Array) -> Array:
-    r""":math:`\langle f_1f_2\rangle` of two students; scalars.
+    r"""Return :math:`\langle f_1f_2\rangle` of two students, for scalar arguments.
 
     Parameters
     ----------
@@ -83,12 +87,12 @@ def pair(c: Array, theta_1: Array, theta_2: Array, between: Array, flip: Array) 
 
 
 def wedge(c: Array, theta: Array) -> Array:
-    r""":math:`I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds` for :math:`\theta` in [0, pi]; scalars."""
+    r"""Return :math:`I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds` for scalars, theta in [0, pi]."""
     xp = namespace(theta)
     acute = xp.minimum(theta, np.pi - theta)
     top = xp.log(xp.maximum(acute, TINY))
     low = xp.minimum(xp.log(abs(c) / REACH + TINY), top)
-    # in log s the integrand rises over a range of about 1, wherever that is; the neglected part is 1e-16 of the whole
+    # in log s the integrand rises over a range of about 1, at any position; the neglected relative part is 1e-16
     x, weight = _between(xp.maximum(low, top - 37.0), np.zeros(0), top)
     s = xp.exp(x)
     part = xp.sum(weight * s * xp.exp(-0.5 * (c / xp.sin(s)) ** 2)) / np.pi
@@ -96,13 +100,13 @@ def wedge(c: Array, theta: Array) -> Array:
 
 
 def _before_the_teacher(c: Array, theta_1: Array, theta_2: Array, between: Array) -> Array:
-    """P_3, the probability that both stabilities are below c and v > 0."""
+    """Return P_3, the probability that both stabilities are below c and v > 0."""
     xp = namespace(between)
     sin, cos = (xp.sin(theta_1), xp.sin(theta_2)), (xp.cos(theta_1), xp.cos(theta_2))
     difference = theta_1 - theta_2
     haversine = xp.sin((between + difference) / 2) * xp.sin((between - difference) / 2) / (sin[0] * sin[1])
     omega = 2 * xp.arcsin(xp.sqrt(xp.clip(haversine, 0.0, 1.0)))
-    # the last factor bends where pi - omega is about c / sin(theta): pieces that grow fourfold from there
+    # the last factor bends near pi - omega = c / sin(theta): pieces grow fourfold from this point
     bends = abs(c) / xp.sqrt(sin[0] * sin[1]) * 4.0 ** np.arange(-1, 4)
     angle, weight = _between(xp.pi / 2, xp.pi - bends, omega)
     sines = sin[0] * sin[1] * xp.sin(angle)
@@ -113,7 +117,7 @@ def _before_the_teacher(c: Array, theta_1: Array, theta_2: Array, between: Array
 
 
 def _independent(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -> Array:
-    """P_3 of students that are independent given the teacher's field."""
+    """Return P_3 for students that are independent given the teacher's field."""
     xp = namespace(sin[0])
     edges = [0.0 * sin[0], TAIL + 0.0 * sin[0]]
     for s, r in zip(sin, cos, strict=True):
@@ -125,7 +129,10 @@ def _independent(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -
 
 
 def _between(low: Array, cuts: Array, high: Array) -> tuple[Array, Array]:
-    """Gauss-Legendre rules from low to high, cut in the middle and at `cuts`; weights are negative if high < low."""
+    """Return nodes and weights of Gauss-Legendre rules from low to high, cut in the middle and at `cuts`.
+
+    Weights are negative if high < low.
+    """
     xp = namespace(high)
     middle = (low + high) / 2
     inside = xp.clip(cuts, xp.minimum(middle, high), xp.maximum(middle, high))

@@ -1,21 +1,21 @@
-r"""Modes: all that theory needs to know of inputs that are not isotropic, and of the teacher among them.
+r"""Modes: the spectrum of anisotropic inputs and of the teacher's field, as theory needs it.
 
 The covariance of the inputs, times N, has the eigenvalue :math:`\omega_a` (`variances`) in a fraction :math:`\nu_a` of
-the N directions (`shares`). In them lies the fraction :math:`T_a` of the teacher's squared length (`teacher`) and the
-fraction :math:`p_a` of the variance of its field (`powers`),
+the N directions (`shares`). These directions contain the fraction :math:`T_a` of the teacher's squared length
+(`teacher`) and the fraction :math:`p_a` of its field's variance (`powers`),
 
 .. math:: \sum_a\nu_a = 1, \qquad \sum_aT_a = 1, \qquad
           p_a = S\,\frac{\omega_aT_a}{\sum_b\omega_bT_b}, \qquad S = \sum_ap_a .
 
-What is left, :math:`1 - S`, is the *misfit*: the part of the teacher's field that no direction of the inputs contains,
-which acts on a student as noise on that field. A penalty may differ from direction to direction
-:math:`\tfrac\lambda2\sum_i\rho_iw_i^2`, with the factor :math:`\rho_a` (`ridge`) in group a.
+The remainder, :math:`1 - S`, is the *misfit*: the part of the teacher's field that no direction of the inputs contains.
+It acts on a student as noise on this field. A penalty :math:`\tfrac\lambda2\sum_i\rho_iw_i^2` may differ between
+directions, with the factor :math:`\rho_a` (`ridge`) in group a.
 
 **Random features** :math:`\mathbf v = \phi(F\mathbf z/\sqrt D) - \mu_0` of D = `latent` N latent variables have
 
 .. math:: \omega(s) = \mu_1^2s + \mu_*^2, \qquad p(s) = \nu(s)\,\frac{N}{D}\,\frac{\mu_1^2s}{\omega(s)},
 
-with s the eigenvalues of :math:`FF^T/D`, which follow Marchenko and Pastur's law, and
+with s the eigenvalues of :math:`FF^T/D`, which have the Marchenko-Pastur distribution, and
 :math:`\mu_0 = \langle\phi\rangle`, :math:`\mu_1 = \langle z\phi\rangle`,
 :math:`\mu_*^2 = \langle\phi^2\rangle - \mu_0^2 - \mu_1^2` (Goldt, Mezard, Krzakala & Zdeborova 2020; Gerace, Loureiro,
 Krzakala, Mezard & Zdeborova 2020).
@@ -33,16 +33,16 @@ from statmech.activations import Activation
 from statmech.numerics.accuracy import is_enough_for_charts
 from statmech.numerics.gaussian import NODES, TAIL, composite_legendre, density
 
-FIRST = 16  # modes of a power law that are summed one by one; those beyond in blocks up to twice as far
-PER_BLOCK = 8  # nodes of such a block: a sum over it is right to 1e-12
-FIRST_DRAWN, PER_BLOCK_DRAWN = 8, 4  # for a chart: right to 1e-6
-ROUNDING = 1e-12  # relative: of sums, and of the largest eigenvalue
-FEW_DIRECTIONS = 30.0  # in which inputs vary effectively, below which theory, which assumes many, may be off
-OF_FEATURES = 64  # nodes of Marchenko and Pastur's law
+FIRST = 16  # first modes of a power law, summed one by one; later modes are summed in blocks of doubling size
+PER_BLOCK = 8  # relative accuracy of sums: 1e-12
+FIRST_DRAWN, PER_BLOCK_DRAWN = 8, 4  # relative accuracy of sums: 1e-6
+ROUNDING = 1e-12  # relative to a sum or to the largest eigenvalue
+FEW_DIRECTIONS = 30.0  # theory assumes many directions and may be inaccurate for fewer
+OF_FEATURES = 64
 
 
 def format_directions(number: float) -> str:
-    """Return a number of directions with its noun.
+    """Format a number of directions with its noun, singular or plural.
 
     >>> format_directions(1.0004), format_directions(1.2)
     ('1 direction', '1.2 directions')
@@ -53,33 +53,36 @@ def format_directions(number: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """Directions of equal variance: arrays (d,), in the notation of this module."""
+    """Groups of directions of equal variance: arrays (d,), in the notation of this module."""
 
     variances: np.ndarray
     shares: np.ndarray
     powers: np.ndarray
-    teacher: np.ndarray | None = None  # None: the teacher is not a vector in the space of the inputs
-    ridge: np.ndarray = field(default_factory=lambda: np.ones(1))  # of one entry: the same in all directions
+    teacher: np.ndarray | None = None  # None: the teacher is not a vector in input space
+    ridge: np.ndarray = field(default_factory=lambda: np.ones(1))  # one entry: equal in all directions
 
     @property
     def signal(self) -> float:
-        """S, the part of the variance of the teacher's field that the inputs contain."""
+        """The fraction S of the teacher's field variance that the inputs contain."""
         total = float(self.powers.sum())
         return total if total < 1 - ROUNDING else 1.0
 
     @property
     def rank(self) -> float:
-        """The fraction of the directions in which the inputs vary."""
+        """The fraction of directions with nonzero variance."""
         return float(self.shares[self.variances > 0].sum())
 
     @property
     def misfit(self) -> float:
-        """1 - S, the part that they do not contain."""
+        """The fraction 1 - S of the teacher's field variance that the inputs do not contain."""
         return 1 - self.signal
 
     @property
     def participation(self) -> float:
-        """The effective part of directions, :math:`(\\sum\\nu\\omega)^2/\\sum\\nu\\omega^2`; 1 if they are equal."""
+        """The participation ratio, which is the effective fraction of directions.
+
+        It is :math:`(\\sum\\nu\\omega)^2/\\sum\\nu\\omega^2`, or 1 if all variances are equal.
+        """
         return float((self.shares @ self.variances) ** 2 / (self.shares @ self.variances**2))
 
 
@@ -90,19 +93,19 @@ def modes_of(
     misfit: float = 0.0,
     ridge: Sequence[float] | np.ndarray = (),
 ) -> Modes:
-    """Modes from variances, shares and the teacher's powers.
+    """Make modes from variances, fractions of directions, and the teacher's powers.
 
     Parameters
     ----------
     variances
         Eigenvalues of N times the covariance (d,).
     shares
-        Fractions of the directions (d,); equal ones by default.
+        Fractions of the directions (d,), equal by default.
     teacher
-        Fractions of the teacher's squared length (d,); "random" for those of a teacher without a preferred direction,
-        which are `shares`, or "aligned" for a teacher whose weights have the covariance of the inputs.
+        Fractions of the teacher's squared length (d,). "random" is a teacher without a preferred direction, with the
+        fractions `shares`. "aligned" is a teacher with the covariance of the inputs.
     misfit
-        Part of the variance of the teacher's field that the inputs do not contain.
+        Fraction of the teacher's field variance that the inputs do not contain.
     ridge
         Factor of the l2 penalty in each group (d,); 1 by default.
 
@@ -129,7 +132,7 @@ def modes_of(
 
 
 def group_sizes(shares: np.ndarray, N: int) -> np.ndarray:
-    """The numbers of directions of each group, whole ones that add up to N.
+    """Return the number of directions in each group, integers with the sum N.
 
     Parameters
     ----------
@@ -148,10 +151,10 @@ def group_sizes(shares: np.ndarray, N: int) -> np.ndarray:
 
 
 def power_law(decay: float, teacher_decay: float, modes: int) -> Modes:
-    r"""The modes of variances :math:`\omega_i\propto i^{-a}` and powers :math:`p_i\propto i^{-b}`, i = 1 ... M.
+    r"""Return modes with variances :math:`\omega_i\propto i^{-a}` and powers :math:`p_i\propto i^{-b}`, i = 1 ... M.
 
-    The first are modes of their own. Those beyond are compressed: a block from i = m to 2m - 1 is a Gauss rule for sums
-    over whole numbers, whose orthogonal polynomials are those of Chebyshev and Gram.
+    Only the first modes are kept one by one. A block of later modes, from i = m to 2m - 1, is replaced by a Gauss rule
+    for sums over integers, with the orthogonal polynomials of Chebyshev and Gram.
 
     Parameters
     ----------
@@ -176,15 +179,15 @@ def power_law(decay: float, teacher_decay: float, modes: int) -> Modes:
 
 
 def condensed(modes: Modes) -> Modes:
-    """Fewer modes with the same sums, where the teacher has no preferred direction.
+    """Return fewer modes with the same sums, if the teacher has no preferred direction.
 
-    The eigenvalues from x to 2x are replaced by a Gauss rule for sums over them: a sum of a function that is smooth on
-    the scale of its argument, as those of theory are, is right to 1e-12. Eigenvalues of 0 and of rounding become one.
+    The eigenvalues from x to 2x are replaced by a Gauss rule: sums of functions that are smooth on the scale of their
+    argument, as in theory, have a relative accuracy of 1e-12. Eigenvalues that are 0 up to rounding are merged.
 
     Parameters
     ----------
     modes
-        Those of a table, for example.
+        Modes, for example of a table.
 
     Examples
     --------
@@ -204,7 +207,7 @@ def condensed(modes: Modes) -> Modes:
 
 
 def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of Gauss's rule for sums over x with these weights, by Lanczos's recurrence."""
+    """Return nodes and weights of the Gauss rule for weighted sums over x, by Lanczos's recurrence."""
     if x[0] == 0:
         return np.zeros(1), weight.sum(keepdims=True)
     if len(x) <= PER_BLOCK:
@@ -213,10 +216,10 @@ def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
     vectors = [np.sqrt(weight / total)]
     while len(vectors) < PER_BLOCK:
         following = (x - centre) * vectors[-1]
-        for _ in range(2):  # orthogonal to all, and again to rounding
+        for _ in range(2):  # orthogonalise twice, against rounding errors
             following = following - sum((vector @ following) * vector for vector in vectors)
         size = np.linalg.norm(following)
-        if size < ROUNDING * centre:  # as many different eigenvalues as nodes
+        if size < ROUNDING * centre:  # all distinct eigenvalues are nodes
             break
         vectors.append(following / size)
     basis = np.stack(vectors)
@@ -225,7 +228,7 @@ def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _compressed(modes: int, single: int, per_block: int) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of modes, real ones in blocks, and how many modes each stands for."""
+    """Return nodes, which are real numbers of modes, and the number of modes that each node represents."""
     first = np.arange(1, min(modes, single) + 1, dtype=float)
     parts = [(first, np.ones_like(first))]
     begin = single + 1
@@ -239,7 +242,7 @@ def _compressed(modes: int, single: int, per_block: int) -> tuple[np.ndarray, np
 
 
 def _sum_rule(size: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of Gauss's rule for sums over 0 ... size - 1."""
+    """Return nodes and weights of the Gauss rule for sums over 0 ... size - 1."""
     n = np.arange(1, min(nodes, size))
     off = 0.5 * n * np.sqrt((size**2 - n**2) / (4.0 * n**2 - 1))
     matrix = np.diag(np.full(len(n) + 1, 0.5 * (size - 1))) + np.diag(off, 1) + np.diag(off, -1)
@@ -248,7 +251,7 @@ def _sum_rule(size: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Hermite(NamedTuple):
-    """The mean of an activation of a standard normal, its linear coefficient, and the deviation of what is left."""
+    """Mean and linear coefficient of an activation of a standard normal, and the deviation of its nonlinear part."""
 
     constant: float
     linear: float
@@ -256,7 +259,7 @@ class Hermite(NamedTuple):
 
 
 def hermite(activation: Activation) -> Hermite:
-    r"""The coefficients :math:`\mu_0`, :math:`\mu_1` and :math:`\mu_*` of an activation.
+    r"""Compute the coefficients :math:`\mu_0`, :math:`\mu_1` and :math:`\mu_*` of an activation.
 
     Parameters
     ----------
@@ -278,12 +281,12 @@ def hermite(activation: Activation) -> Hermite:
 
 
 def of_features(coefficients: Hermite, latent: float) -> Modes:
-    """The modes of random features, for a teacher that is a vector of the latent space.
+    """Return the modes of random features for a teacher in the latent space.
 
     Parameters
     ----------
     coefficients
-        Those of the activation.
+        Hermite coefficients of the activation.
     latent
         Latent variables per feature, D / N.
 
@@ -299,11 +302,12 @@ def of_features(coefficients: Hermite, latent: float) -> Modes:
 
 
 def marchenko_pastur(ratio: float, nodes: int = OF_FEATURES) -> tuple[np.ndarray, np.ndarray]:
-    r"""Nodes s and weights of Marchenko and Pastur's law, of :math:`FF^T/D` for a matrix F (N, D) of normal entries.
+    r"""Return nodes s and weights of the Marchenko-Pastur distribution.
 
-    With :math:`s = 1 + r + 2\sqrt r\cos\vartheta`, r = N/D, its density is :math:`\frac2\pi\sin^2\vartheta/s`, a Gauss
-    rule; s = 0 has the weight that is left. Where r is near 1 that also completes the rule, whose weights have a pole
-    next to the interval, so that averages of functions that are smooth at s = 0 are right at every r.
+    This is the distribution of the eigenvalues of :math:`FF^T/D` for a matrix F (N, D) of normal entries. With
+    :math:`s = 1 + r + 2\sqrt r\cos\vartheta`, r = N/D, its density is :math:`\frac2\pi\sin^2\vartheta/s`, a Gauss
+    rule. The node s = 0 has the remaining weight. For r near 1, the weights have a pole next to the interval and this
+    node also completes the rule: averages of functions that are smooth at s = 0 are accurate at every r.
 
     Parameters
     ----------

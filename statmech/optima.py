@@ -1,11 +1,11 @@
-r"""Optima: the wish for the best function of time of a key, and for what it is to be best.
+r"""Optima: options for the best function of time of a key, and its objective.
 
-In a config `optimal`, or a section of what is not the default:
+In a config, `optimal`, or a section with options that differ from the defaults:
 
     eta: {optimal: {segments: 1, points: 32, at_most: 5, objective: integral}}
 
-The objective is eps_g at the last time (`last`) or its mean over time (`integral`), of several tasks their mean or,
-as in `{last: [1, 3]}`, the mean with these weights.
+The objective is eps_g at the last time (`last`) or its mean over time (`integral`). For several tasks it is averaged
+over the tasks, with equal weights or, as in `{last: [1, 3]}`, with given weights.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 from statmech.errors import quoted
 
 OPTIMAL = "optimal"
-SEGMENTS, MOST_SEGMENTS = 20, 500  # of an optimum, unless its section says so; and at most
-MOST_POINTS = 100  # on a segment
-EDGE_TOL = 1e-4  # relative distance of a search from an edge at which it ends there
+SEGMENTS, MOST_SEGMENTS = 20, 500
+MOST_POINTS = 100
+EDGE_TOL = 1e-4  # relative; an optimum this close to an edge of the search range counts as the edge
 LAST, INTEGRAL = "last", "integral"
 OVER = LAST, INTEGRAL
 
@@ -38,18 +38,18 @@ class Objective:
     weights: tuple[float, ...] | None = None
 
     def shares(self, tasks: int) -> np.ndarray:
-        """The weights of tasks (tasks,), which sum to 1."""
+        """Return the normalised weights of the tasks (tasks,)."""
         weights = np.ones(tasks) if self.weights is None else np.asarray(self.weights)
         return np.asarray(weights / weights.sum())
 
     def __str__(self) -> str:
-        """Its name on the axis of a dataset."""
+        """Return the label of the objective on the axis of a dataset."""
         return self.over + ("" if self.weights is None else " ".join([" of tasks", *(f"{w:g}" for w in self.weights)]))
 
 
 @dataclass(frozen=True)
 class Optimal:
-    """The wish for the best control, on a number of equal segments, by a number of values on each, up to a bound."""
+    """Options for an unknown best control: equal segments, values per segment, an upper bound, and the objective."""
 
     segments: int = SEGMENTS
     points: int = 1
@@ -57,7 +57,7 @@ class Optimal:
     objective: Objective = Objective()
 
     def __str__(self) -> str:
-        """Its name on the axis of a dataset."""
+        """Return the label of the optimum on the axis of a dataset."""
         further = [f"in {self.segments} segments"] if self.segments != (SEGMENTS if self.points == 1 else 1) else []
         further += [f"with {self.points} points"] if self.points > 1 else []
         further += [f"up to {self.at_most:g}"] if self.at_most is not None else []
@@ -66,7 +66,7 @@ class Optimal:
 
 
 def edge_remark(what: str, value: float, low: float, high: float) -> str:
-    """Return a sentence for an optimum at an edge of the range in which it was sought; empty for one inside.
+    """Return a sentence about an optimum at the edge of its search range, or an empty string for an inner optimum.
 
     >>> edge_remark("lam: best", 1e6, 1e-6, 1e6)
     'lam: best is 1e+06, the largest value that is searched (1e-06 to 1e+06): the optimum may lie beyond'
@@ -74,18 +74,19 @@ def edge_remark(what: str, value: float, low: float, high: float) -> str:
     ''
     """
     for side, edge in (("smallest", low), ("largest", high)):
-        if edge and np.isclose(value, edge, rtol=EDGE_TOL, atol=0.0):  # 0 is an edge of what is possible
+        if edge and np.isclose(
+            value, edge, rtol=EDGE_TOL, atol=0.0
+        ):  # an edge at 0 limits the possible values, not the search
             searched = f"the {side} value that is searched ({low:g} to {high:g})"
             return f"{what} is {edge:g}, {searched}: the optimum may lie beyond"
     return ""
 
 
 def optimal_from(section: Any, number: Callable[[Any], float] = float) -> Optimal:
-    """An optimum from the section that describes it; `number` reads its bound.
+    """Return the options of an optimum from their section in a config. The function `number` parses the bound.
 
-    >>> optimal_from({"points": 8}), str(optimal_from({"at_most": 3, "objective": {"last": [1, 3]}}))
-    (Optimal(segments=1, points=8, at_most=None, objective=Objective(over='last', weights=None)), \
-'optimal up to 3 for the last of tasks 1 3')
+    >>> str(optimal_from({"points": 8})), str(optimal_from({"at_most": 3, "objective": {"last": [1, 3]}}))
+    ('optimal with 8 points', 'optimal up to 3 for the last of tasks 1 3')
     """
     names = "segments", "points", "at_most", "objective"
     if not isinstance(section, dict) or section.keys() - set(names):
@@ -98,7 +99,7 @@ def optimal_from(section: Any, number: Callable[[Any], float] = float) -> Optima
 
 
 def written_optimal(wish: Optimal) -> Any:
-    """An optimum in the form of a config.
+    """Return the options of an optimum in the form of a config.
 
     >>> written_optimal(Optimal()), written_optimal(Optimal(objective=Objective("integral")))
     ('optimal', {'optimal': {'objective': 'integral'}})
@@ -115,7 +116,7 @@ def written_optimal(wish: Optimal) -> Any:
 
 
 def schema_of_optimum(number: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of the section of an optimum, whose bound has the schema `number`."""
+    """Return the JSON Schema of an optimum's section. Its bound has the schema `number`."""
     weights = {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 1}
     weighted = {"type": "object", "properties": dict.fromkeys(OVER, weights), "additionalProperties": False}
     keys = {
@@ -128,13 +129,14 @@ def schema_of_optimum(number: dict[str, Any]) -> dict[str, Any]:
 
 
 def _whole(name: str, given: Any, most: int) -> int:
+    """Return a value if it is an integer from 1 to a maximum, else raise `ValueError`."""
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-        raise ValueError(f"{name} is a whole number from 1 to {most}, not {quoted(given)}")
+        raise ValueError(f"{name} must be an integer from 1 to {most}, not {quoted(given)}")
     return given
 
 
 def _objective(given: Any) -> Objective:
-    """An objective from its form in a config."""
+    """Return an objective from its form in a config."""
     if isinstance(given, str) and given in OVER:
         return Objective(given)
     if isinstance(given, dict) and len(given) == 1 and next(iter(given)) in OVER:

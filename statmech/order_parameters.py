@@ -5,10 +5,10 @@ The state of every online scenario is :math:`G_{ij} = \mathbf w_i\cdot\mathbf w_
 
 .. math:: l_k = \sqrt{G_{kk}}, \quad R_k = G_{0k}/l_k, \quad q_{kk'} = G_{kk'}/(l_k l_{k'}).
 
-As learning succeeds R and q round to 1 and differences such as 1 - R lose their digits. The split of a student
-along and across the teacher, :math:`\mathbf J_k/\sqrt N = a_k\hat{\mathbf B} + \mathbf b_k`, does not: `along`
-is a_k, `across` is :math:`|\mathbf b_k|`, and :math:`\theta_k = \operatorname{atan2}(across, along)` keeps
-all its digits. Two students' transverse parts have the cosine
+As learning succeeds, R and q round to 1 and differences such as 1 - R lose their digits. The components of a student
+parallel and perpendicular to the teacher, :math:`\mathbf J_k/\sqrt N = a_k\hat{\mathbf B} + \mathbf b_k`, keep all
+digits, and so does the angle :math:`\theta_k = \operatorname{atan2}(|\mathbf b_k|, a_k)`. The transverse parts of two
+students have the cosine
 :math:`c_{kk'} = \hat{\mathbf b}_k\cdot\hat{\mathbf b}_{k'}`.
 """
 
@@ -19,12 +19,12 @@ import numpy as np
 from statmech.numerics.gaussian import Array, namespace
 
 EXTREME = 2.0**300
-LEAST_COSINE2 = 1e-300  # a squared cosine that makes an angle pi/2 to all digits, and of which a quotient is finite
-ALIKE = 2.0**20  # ratio of squared lengths up to which no scaling is needed
+LEAST_COSINE2 = 1e-300  # the angle is pi/2 to all digits, and a quotient is still finite
+ALIKE = 2.0**20
 
 
 def angle(across: Array, along: Array) -> Array:
-    r"""The angle :math:`\theta = \arccos R` between student and teacher, from the components.
+    r"""Return the angle :math:`\theta = \arccos R` between student and teacher from the student's components.
 
     >>> float(angle(1e-9, 1.0))
     1e-09
@@ -33,7 +33,7 @@ def angle(across: Array, along: Array) -> Array:
 
 
 def angle_from_versine(y: Array) -> Array:
-    r"""The angle :math:`\theta = \arccos R` from :math:`y = 1 - R`, without cancellation as R -> 1.
+    r"""Return the angle :math:`\theta = \arccos R` from :math:`y = 1 - R`, without cancellation as R -> 1.
 
     .. math:: \theta = 2\arctan\sqrt{y/(2 - y)}
 
@@ -44,7 +44,7 @@ def angle_from_versine(y: Array) -> Array:
 
 
 def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
-    r"""The angle :math:`\arccos q` between two students at angles theta to the teacher and transverse cosine c.
+    r"""Return the angle :math:`\arccos q` of two students from their angles to the teacher and transverse cosine c.
 
     :math:`q = \cos\theta_1\cos\theta_2 + c\,\sin\theta_1\sin\theta_2`, computed as a haversine so that
     small angles are accurate.
@@ -54,19 +54,19 @@ def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
     """
     xp = namespace(c)
     haversine = xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
-    if theta_1 is not theta_2:  # zero where one student represents all
+    if theta_1 is not theta_2:  # the term is zero where one student represents all
         haversine = haversine + xp.sin((theta_1 - theta_2) / 2) ** 2
     return _twice_the_angle(haversine, 1 - haversine)
 
 
 def _twice_the_angle(sin2: Array, cos2: Array) -> Array:
-    """Twice the angle, up to pi/2, of a squared sine and cosine; compiled, it takes half the time of arctan2."""
+    """Return twice the angle, up to pi/2, with a squared sine and cosine. Compiled, it is twice as fast as arctan2."""
     xp = namespace(sin2)
     return 2 * xp.arctan(xp.sqrt(sin2 / xp.maximum(cos2, LEAST_COSINE2)))
 
 
 def gram(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The (K+1, K+1) Gram matrix of (B, J_1 .. J_K) from lengths (K,), R (K,) and q (K, K).
+    """Return the (K+1, K+1) Gram matrix of (B, J_1 .. J_K) from lengths (K,), R (K,) and q (K, K).
 
     >>> gram(np.array([2.0]), np.array([0.5]), np.eye(1))
     array([[1., 1.],
@@ -79,9 +79,9 @@ def gram(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def lowest_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
-    """The lowest eigenvalue of the matrix of cosines; negative beyond rounding if no such vectors exist.
+    """Return the lowest eigenvalue of the matrix of cosines. It is negative if no such vectors exist.
 
-    R (K,) and q (K, K), or a scalar q for all pairs.
+    The cosines are R (K,) and q (K, K), or a scalar q for all pairs. Rounding errors may also be negative.
 
     >>> lowest_eigenvalue(np.array([0.9, 0.9]), np.array([[1, -0.5], [-0.5, 1]])) < 0
     True
@@ -94,7 +94,11 @@ def lowest_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
 
 
 def _lowest_of_one_q(R: np.ndarray, q: float) -> float:
-    """On the span of the teacher, the students' sum and their sum weighted by R; all other eigenvalues are 1 - q."""
+    """Return the lowest eigenvalue of the matrix of cosines with one q for all pairs of students.
+
+    It is computed on the span of the teacher, the students' sum and their sum weighted by R. All other eigenvalues are
+    1 - q.
+    """
     K = R.size
     spanning = np.zeros((K + 1, 3))
     spanning[0, 0], spanning[1:, 1], spanning[1:, 2] = 1.0, 1.0, R
@@ -106,7 +110,7 @@ def _lowest_of_one_q(R: np.ndarray, q: float) -> float:
 
 
 def coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
-    r"""Students' coordinates, shape (K, K+1), in an orthonormal basis whose axis 0 is the teacher's direction.
+    r"""Return the students' coordinates (K, K+1) in an orthonormal basis with the teacher's direction as axis 0.
 
     Rows have norm l_k, inner products l_k l_k' q_kk' and first entry l_k R_k. Coordinates exist for any
     consistent R and q, including identical students: the transverse Gram matrix is factored by its eigenvalues.
@@ -122,7 +126,9 @@ def coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def square_root(matrix: np.ndarray) -> np.ndarray:
-    r"""Factors F, :math:`FF^\mathsf{T} = M`, of positive semidefinite matrices M (..., K, K), singular or not.
+    r"""Return factors F with :math:`FF^\mathsf{T} = M` of positive semidefinite matrices M (..., K, K).
+
+    The matrices may be singular.
 
     >>> factor = square_root(np.ones((2, 2)))
     >>> factor @ factor.T
@@ -137,10 +143,11 @@ def square_root(matrix: np.ndarray) -> np.ndarray:
 
 
 def _sizes(squares: np.ndarray) -> np.ndarray:
-    """Powers of two close to the square roots of (..., K), where these differ much in size or are extreme; else 1.
+    """Return powers of two close to the square roots of (..., K), or 1 if scaling is not necessary.
 
-    The error of eigenvalues is relative to the largest: a vector 1e7 times shorter would be lost. Scaling by a power
-    of two changes no bit.
+    Scaling is necessary for squares of very different or extreme size: errors of eigenvalues are relative to the
+    largest, and a vector 1e7 times shorter would be lost. Scaling by a power of two does not change any bit of the
+    mantissa.
     """
     largest, positive = squares.max(axis=-1, keepdims=True), squares > 0
     differ = largest > ALIKE * np.where(positive, squares, largest).min(axis=-1, keepdims=True)

@@ -1,8 +1,8 @@
-r"""Parameters of rules, learners, classifiers and boundaries, with everything that is known of each of them.
+r"""Parameters of rules, learners, classifiers and boundaries, with their types, bounds, meanings and symbols.
 
-A parameter is a dataclass field made by `parameter`. Its type is that of the annotation: `float`, `int`, `bool`, or a
-word out of `choices` (`str` or `Literal`). A `Key` describes it: config messages, the JSON Schema, the attributes of
-datasets, axis labels, tables and sliders are made from it.
+A parameter is a dataclass field made by `parameter`. The annotation gives its type: `float`, `int`, `bool`, or one of
+several `choices` (`str` or `Literal`). A `Key` describes the parameter. Config messages, the JSON Schema, the
+attributes of datasets, axis labels, tables and sliders are made from this description.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
@@ -32,7 +32,7 @@ from statmech.errors import ScenarioError, not_known, quoted
 
 
 class Bound(NamedTuple):
-    """A kind of bound: in words, as a sign, as a keyword of JSON Schema, and the comparison that has to hold."""
+    """A kind of bound: its name, its sign, its keyword in JSON Schema, and the comparison that must be true."""
 
     words: str
     sign: str
@@ -41,7 +41,7 @@ class Bound(NamedTuple):
 
     @property
     def pydantic(self) -> str:
-        """The bound's name in pydantic's fields and errors: "gt", "ge", "lt" or "le"."""
+        """The bound's name in fields and errors of pydantic: "gt", "ge", "lt" or "le"."""
         return self.holds.__name__
 
 
@@ -51,15 +51,18 @@ BOUNDS = {
     "below": Bound("less than", "<", "exclusiveMaximum", operator.lt),
     "at_most": Bound("at most", "≤", "maximum", operator.le),
 }
-WHOLE = "of whole numbers"  # in the metadata of a field
+WHOLE = "of whole numbers"  # key in the metadata of a dataclass field
 NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
 SCHEMAS = {float: "number", int: "integer", bool: "boolean", str: "string"}
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a config: what it is called, means and may be. `above` and `below` are open bounds, `at_least` and
-    `at_most` closed ones; a mapping of `choices` gives the meaning of each."""
+    """A key of a config: its name, meaning, type and possible values.
+
+    `above` and `below` are open bounds, `at_least` and `at_most` are closed bounds. `choices` may be a mapping from
+    each choice to its meaning.
+    """
 
     name: str
     meaning: str = ""
@@ -72,36 +75,36 @@ class Key:
     below: float | None = None
     at_most: float | None = None
     choices: Collection[str] = ()
-    noun: str = ""  # of a choice, in messages: "a stop rule"
+    noun: str = ""  # noun for a choice in messages: "a stop rule"
 
     @property
     def whole(self) -> bool:
-        """True if its values are whole numbers."""
+        """True if the values are integers."""
         return self.type is int
 
     @property
     def numeric(self) -> bool:
-        """True if its values are numbers."""
+        """True if the values are numbers."""
         return self.type in (int, float)
 
     @property
     def label(self) -> str:
-        """The label on axes and in legends: the symbol, or the name if there is none."""
+        """The label on axes and in legends: the symbol, or the name of a key without a symbol."""
         return self.symbol or self.name
 
     @property
     def lower(self) -> float:
-        """The lower bound, open or closed; minus infinity if there is none."""
+        """The lower bound, open or closed, by default minus infinity."""
         return next((bound for bound in (self.above, self.at_least) if bound is not None), -np.inf)
 
     @property
     def upper(self) -> float:
-        """The upper bound, open or closed; infinity if there is none."""
+        """The upper bound, open or closed, by default infinity."""
         return next((bound for bound in (self.below, self.at_most) if bound is not None), np.inf)
 
-    @cached_property  # a sweep of a million values asks for each
+    @cached_property  # used for each value of a sweep
     def bounds(self) -> tuple[tuple[Bound, float], ...]:
-        """The bounds, the lower one first: their kind and their value."""
+        """The bounds as pairs of kind and value, the lower bound first."""
         limits = ((bound, getattr(self, name)) for name, bound in BOUNDS.items())
         return tuple((bound, value) for bound, value in limits if value is not None and np.isfinite(value))
 
@@ -113,12 +116,12 @@ class Key:
         return {"type": SCHEMAS[self.type], **{bound.schema: value for bound, value in self.bounds}}
 
     def problem(self, value: Any) -> str | None:
-        """Why this cannot be a value of the key, a sentence; None if it can.
+        """Return the reason why a value is not valid for the key, as a sentence, or None.
 
         Parameters
         ----------
         value
-            What a config gives.
+            The value in a config.
 
         Returns
         -------
@@ -132,7 +135,7 @@ class Key:
         return None
 
     def type_problem(self, value: Any) -> str | None:
-        """Why a value is not of the key's type, whatever its bounds; None if it is."""
+        """Return the reason why a value has the wrong type, whatever the bounds, or None."""
         if type(value) is self.type and not self.choices:
             return None
         if self.choices:
@@ -145,7 +148,7 @@ class Key:
         return None
 
     def read(self, value: Any) -> Any:
-        """A value in the key's own type: sweeps hold whole numbers as floats, as YAML, JSON and datasets may.
+        """Convert a value to the key's type: sweeps, YAML, JSON and datasets may contain integers as floats.
 
         >>> Key("k", type=int).read(2.0)
         2
@@ -154,7 +157,7 @@ class Key:
 
 
 def shown(value: Any) -> str:
-    """A parameter's value for labels and messages, `2` for 2.0.
+    """Format a parameter's value for labels and messages, `2` for 2.0.
 
     >>> shown(2.0), shown(1e-6), shown("random")
     ('2', '1e-06', 'random')
@@ -163,7 +166,7 @@ def shown(value: Any) -> str:
 
 
 def _long(number: float) -> str:
-    """A number for messages: whole ones with all their digits."""
+    """Format a number for messages, integers with all digits."""
     is_integer = abs(number) < 1e15 and number == round(number)
     return f"{round(number):,}" if is_integer else f"{number:g}"
 
@@ -182,19 +185,19 @@ def parameter(
     noun: str = "",
     whole: bool = False,
 ) -> Any:
-    r"""A dataclass field that is a parameter; the annotation gives its type.
+    r"""Make a dataclass field that is a parameter. The annotation gives its type.
 
     Parameters
     ----------
-    default : its value where a config does not give it
-    doc : what it means, one line for messages, tables and datasets
+    default : value if a config does not contain the parameter
+    doc : meaning, one line for messages, tables and datasets
     symbol : mathtext for axes and legends, as ``r"$\eta$"``
     unit : "1" for numbers without a unit
     above, below : open bounds
     at_least, at_most : closed bounds
-    choices : the words that it may be, or a mapping from each to its meaning; `Literal[...]` gives them as well
-    noun : of such a word in messages, "a stop rule"
-    whole : makes a parameter annotated `float` a whole number, as files of earlier versions do; write `int` instead
+    choices : the possible strings, or a mapping from each string to its meaning; `Literal[...]` is an alternative
+    noun : noun for a choice in messages, "a stop rule"
+    whole : makes a parameter annotated `float` an integer, for files of earlier versions; write `int` instead
 
     Returns
     -------
@@ -206,7 +209,7 @@ def parameter(
 
 
 def parameters_of(kind: Any) -> dict[str, Key]:
-    """The parameters of a class, or of an object of it, by name. Raises `ScenarioError` for one that cannot be used.
+    """Return the parameters of a class or an object by name. Raises `ScenarioError` for an invalid parameter.
 
     >>> from statmech.rules import Perceptron
     >>> [(key.name, key.symbol, key.default) for key in parameters_of(Perceptron).values()]
@@ -216,11 +219,13 @@ def parameters_of(kind: Any) -> dict[str, Key]:
 
 
 def _class_of(kind: Any) -> type:
+    """Return a class unchanged, and the class of any other object."""
     return kind if isinstance(kind, type) else type(kind)
 
 
-@cache  # a sweep of a million values asks for each
+@cache  # used for each value of a sweep
 def _parameters_of(cls: type) -> dict[str, Key]:
+    """Return the parameters of a class by name."""
     if any(isinstance(value, Field) for value in vars(cls).values()):
         raise ScenarioError(
             [((), f"the class {cls.__name__} has parameters: it needs @dataclass(frozen=True) above it")]
@@ -229,7 +234,7 @@ def _parameters_of(cls: type) -> dict[str, Key]:
 
 
 def _key(cls: type, f: Field[Any]) -> Key:
-    """A dataclass field as a key. Raises `ScenarioError` for a type or a default that is not possible."""
+    """Return the key for a dataclass field. Raises `ScenarioError` for an invalid type or default."""
     metadata = {name: value for name, value in f.metadata.items() if name in Key.__dataclass_fields__}
     annotation = _annotation(cls, f)
     if get_origin(annotation) is Literal:
@@ -246,7 +251,7 @@ def _key(cls: type, f: Field[Any]) -> Key:
 
 
 def _annotation(cls: type, f: Field[Any]) -> Any:
-    """The annotation of a field; written as text, it is looked up in the module of the class that states it."""
+    """Return the annotation of a field. A string is evaluated in the module of the defining class."""
     owner = next((base for base in cls.__mro__ if f.name in vars(base)), cls)
     module = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
     try:
@@ -257,13 +262,13 @@ def _annotation(cls: type, f: Field[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Family:
-    """The objects of a class that differ in real parameters only: a compiled program serves them all.
+    """All objects of a class that differ only in real parameters. They share a compiled program.
 
-    Called with the real parameters, which may be traced by JAX, it makes one of them.
+    A call with real parameters, which JAX may trace, makes an object of the family.
     """
 
     kind: type
-    fixed: tuple[tuple[str, Any], ...]  # words and whole numbers: programs differ with them
+    fixed: tuple[tuple[str, Any], ...]  # strings and integers: each value needs its own compiled program
 
     @property
     def reals(self) -> list[str]:
@@ -271,11 +276,12 @@ class Family:
         return list(_names_of(self.kind)[0])
 
     def __call__(self, **reals: Any) -> Any:
+        """Make the object with these real parameters."""
         return self.kind(**dict(self.fixed), **reals)
 
 
 def family_of(thing: Any) -> Family:
-    """The family of an object with parameters.
+    """Return the family of an object with parameters.
 
     >>> from statmech.rules import Perceptron
     >>> family_of(Perceptron(margin=0.5)) == family_of(Perceptron(eta=2.0))
@@ -287,18 +293,18 @@ def family_of(thing: Any) -> Family:
 
 @cache
 def _names_of(cls: type) -> tuple[list[str], list[str]]:
-    """The names of the real parameters of a class, and of the others."""
+    """Return the names of a class's real parameters, and the names of its other parameters."""
     real = {name: key.type is float for name, key in parameters_of(cls).items()}
     return [name for name in real if real[name]], [name for name in real if not real[name]]
 
 
 def known_parameters(kinds: Mapping[str, Any]) -> dict[str, Key]:
-    """The parameters of all registered classes, by name, each as the first class that has it states it."""
+    """Collect the parameters of all registered classes by name. The first class that has a parameter defines it."""
     return {name: key for kind in reversed([*kinds.values()]) for name, key in parameters_of(kind).items()}
 
 
 def described(kinds: Mapping[str, Any], name: str) -> dict[str, Key]:
-    """A parameter as each of the registered classes that have it states it, by the names of the classes.
+    """Find all definitions of a parameter in registered classes, by the names of the classes.
 
     >>> from statmech.learners import LEARNERS
     >>> {learner: key.default for learner, key in described(LEARNERS, "sweeps").items()}
@@ -309,7 +315,9 @@ def described(kinds: Mapping[str, Any], name: str) -> dict[str, Key]:
 
 
 def parameter_problem(noun: str, kinds: Mapping[str, Any], kind: str, name: str, value: Any) -> str | None:
-    """Explain why a class cannot take a parameter's value; None if it can, or if it only repeats the default.
+    """Explain why a class cannot take a parameter's value, or return None.
+
+    The default value is valid even for a class without the parameter.
 
     Parameters
     ----------

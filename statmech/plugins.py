@@ -1,7 +1,7 @@
 """User files that register additional rules, activations or losses: `statmech --load my_rules.py run ...`.
 
-A file is run before a config is read; what it adds to `statmech.RULES`, `statmech.ACTIVATIONS`, `statmech.LOSSES` and
-to the descents, teachers and weights of `statmech.convex` is then known like any other. The workers of a command run
+A file is run before a config is read. Its additions to `statmech.RULES`, `statmech.ACTIVATIONS`, `statmech.LOSSES` and
+to the descents, teachers and weights of `statmech.convex` can then be used in the config. The workers of a command run
 the same files. STATMECH_LOAD lists files that every command loads.
 """
 
@@ -32,26 +32,26 @@ from statmech.rules import RULES
 from statmech.runtime import files, own_code
 from statmech.runtime.devices import double_precision
 
-MAX_BYTES = 10_000_000  # of a file
+MAX_BYTES = 10_000_000
 FILES = "STATMECH_LOAD"  # several files are separated as in PATH
-SAFE_PATH = "PYTHONSAFEPATH"  # without it `python -c` and `python -m` import from the current folder first
+SAFE_PATH = "PYTHONSAFEPATH"  # prevents imports from the current folder by `python -c` and `python -m`
 BRANCH = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
 _loaded: dict[str, ModuleType] = {}  # by absolute path
 
 
 def load(file: str | Path) -> None:
-    """Run a file, again only if it has changed since. Raises `ConfigError` with the line of the failure.
+    """Run a file, unless its current version was already run. Raises `ConfigError` with the line of a failure.
 
-    The file can import modules from its own folder, unless a library has their name.
+    The file can import modules from its own folder, unless a library has the same name.
     """
-    path = Path(os.path.realpath(file))  # of a loop of links, too
+    path = Path(os.path.realpath(file))  # does not fail for a loop of links
     if not path.is_file():
         raise ConfigError(f"{file}: no such file of Python code to load")
     before = _loaded.get(str(path))
     if before is not None and own_code.is_current(before):
         return
     name = f"own_{path.stem}" if before is None else before.__name__
-    if before is None and name in sys.modules:  # another file of this name
+    if before is None and name in sys.modules:  # a different file has this name
         name += f"_{len(_loaded)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -70,11 +70,11 @@ def load(file: str | Path) -> None:
             if registry[name] is not previous.get(name):
                 check_class(name)
     _loaded[str(path)] = module
-    own_code.is_current(module)  # its digest is taken now: the file may be edited while this process runs
+    own_code.is_current(module)  # takes the digest now: the file may be edited while this process runs
 
 
 def check(name: str) -> None:
-    """Test a rule at its default parameters, in NumPy and traced by JAX. Raises `ConfigError` if it cannot be used.
+    """Test a rule at its default parameters, in NumPy and traced by JAX. Raises `ConfigError` if the rule is invalid.
 
     >>> check("adatron")
     """
@@ -92,7 +92,7 @@ def check(name: str) -> None:
 
 
 def check_activation(name: str) -> None:
-    """Test an activation at its default parameters, in NumPy and traced by JAX. Raises `ConfigError` if it is wrong.
+    """Test an activation at its default parameters, in NumPy and JAX. Raises `ConfigError` if it is invalid.
 
     >>> check_activation("relu")
     """
@@ -113,7 +113,7 @@ def check_activation(name: str) -> None:
 
 
 def check_loss(name: str) -> None:
-    """Test a loss at its default parameters. Raises `ConfigError` if it is not convex, or not what it states.
+    """Test a loss at its default parameters. Raises `ConfigError` if it is not convex or its properties are wrong.
 
     >>> check_loss("huber")
     """
@@ -129,7 +129,7 @@ def check_descent(name: str) -> None:
 
 
 def check_teacher(name: str) -> None:
-    """Test a teacher at its default parameters. Raises `ConfigError` if it is not what it states.
+    """Test a teacher at its default parameters. Raises `ConfigError` if its properties are wrong.
 
     >>> check_teacher("probit")
     """
@@ -145,6 +145,7 @@ def check_weights(name: str) -> None:
 
 
 def _check_convex(noun: str, kinds: dict[str, Any], name: str, problem_of: Callable[[Any], str | None]) -> None:
+    """Test a registered class of `statmech.convex` at its default parameters by a function that finds a problem."""
     with _reported(f'the {noun} "{name}"', BRANCH):
         thing = kinds[name]()
         parameters_of(thing)
@@ -166,7 +167,10 @@ CHECKED: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
 
 @contextmanager
 def _reported(what: str, hint: str) -> Iterator[None]:
-    """Report a failure in a class of the user as a `ConfigError` with its name; the hint is for branches on arrays."""
+    """Report a failure in a class of the user as a `ConfigError` with the name of the class.
+
+    The hint is appended if the failure is a branch on an array.
+    """
     try:
         yield
     except ScenarioError as problem:
@@ -178,13 +182,14 @@ def _reported(what: str, hint: str) -> Iterator[None]:
 
 
 def _traced(arrays: str, variable: str) -> str:
+    """Return a hint on how to write functions of arrays that JAX traces."""
     instead = f"write step(-{variable}) for `if {variable} < 0`"
     functions = f"namespace({variable}).tanh({variable}) for np.tanh({variable})"
     return f"\n{arrays} are arrays, traced by JAX: {instead},\nand {functions}"
 
 
 def _unsmooth(activation: Activation) -> str | None:
-    """Describe a jump of g or g' that is not among the kinks, or a g' that is not the derivative; None without."""
+    """Describe a jump of g or g' outside the kinks, or a wrong derivative g'. Return None for a correct activation."""
     g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
     for function, description in ((g, "g jumps"), (derivative, "g bends")):
         if (position := jump(function, activation.kinks)) is not None:
@@ -203,20 +208,21 @@ def load_named() -> None:
 
 
 def loaded() -> list[str]:
-    """The files that were run in this process, for workers to run them too."""
+    """Return the files that were run in this process, so that workers run the same files."""
     return list(_loaded)
 
 
 def for_children() -> dict[str, str]:
-    """Return the environment of a child process: it loads the same files, and imports nothing from the current folder.
+    """Return the environment of a child process that loads the same files.
 
-    That folder may hold results of a stranger, and modules with names of libraries.
+    The child does not import from the current folder: it may hold results from an unknown source, with modules that
+    have the names of libraries.
     """
     return os.environ | {FILES: os.pathsep.join(_loaded), SAFE_PATH: "1"}
 
 
 def _line(path: Path, failure: Exception) -> str:
-    """The line at which the file failed, as ":line"; empty if unknown."""
+    """Return the line of a failure in a file as ":line", or an empty string if it is unknown."""
     if isinstance(failure, SyntaxError):
         return f":{failure.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == str(path)]

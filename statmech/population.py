@@ -1,4 +1,4 @@
-"""Populations of inputs: what the limit N -> infinity knows of a distribution, as a key of what has been solved."""
+"""Populations of inputs: the properties of a distribution in the limit N -> infinity, as a key for cached solutions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from statmech.modes import Modes
 
 @dataclass(frozen=True)
 class Population:
-    """Inputs of unequal variance in N dimensions, N = 0 where theory does not depend on it; `files` are their digests.
+    """Inputs of unequal variance in N dimensions, with the digests of their files.
+
+    N is 0 if theory does not depend on N.
 
     >>> from statmech.inputs import Gaussian, inputs_from
     >>> population_of(Gaussian(), 100) is None                 # isotropic: theory needs nothing
@@ -32,7 +34,7 @@ class Population:
 
 
 def population_of(law: Inputs, N: int) -> Population | None:
-    """The population of a distribution; None for isotropic inputs.
+    """Return the population of a distribution of inputs, or None for isotropic inputs.
 
     Parameters
     ----------
@@ -48,6 +50,7 @@ def population_of(law: Inputs, N: int) -> Population | None:
 
 @lru_cache(maxsize=16)
 def _modes(population: Population) -> Modes:
+    """Compute the modes of a population. Raises `ScenarioError` if theory does not have equations for the inputs."""
     modes = population.law.modes(population.N)
     if modes is None:
         raise ScenarioError([(("inputs",), "theory has no equations for these inputs")])

@@ -1,7 +1,7 @@
-r"""Protocols: the order in which a student learns several tasks.
+r"""Protocols: orders of several tasks for a student.
 
-At time t the next example is one of task k with probability :math:`p_k(t)`, a piecewise constant function: its `Pieces`
-are where pieces begin, and the probabilities in each.
+At time t the next example belongs to task k with probability :math:`p_k(t)`, a piecewise constant function. Its
+`Pieces` are the start times and the probabilities of the pieces.
 
 **To add a protocol** write one class with `pieces` and add one line to `PROTOCOLS`. In a config it is written by its
 name or, with a parameter, as a mapping: `blocked`, `{replay: 0.1}`. The fraction of replay may change with time,
@@ -23,17 +23,17 @@ from statmech.numerics.gaussian import Array, namespace
 from statmech.optima import OPTIMAL, Optimal
 from statmech.parameters import shown
 
-TWO = 2  # tasks that one switch separates
+TWO = 2  # one switch separates two tasks
 
 
 class Pieces(NamedTuple):
-    """The pieces of a protocol: when they begin (n,), the first at 0, and the tasks' probabilities (n, tasks)."""
+    """The pieces of a protocol: start times (n,), beginning with 0, and probabilities of the tasks (n, tasks)."""
 
     starts: Array
     shares: Array
 
     def at(self, t: Array) -> Array:
-        """The tasks' probabilities (..., tasks) at times t.
+        """Return the probabilities of the tasks (..., tasks) at times t.
 
         >>> Blocked().pieces(2, 50.0).at(np.array([49.0, 50.0])).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
@@ -43,25 +43,25 @@ class Pieces(NamedTuple):
 
 @dataclass(frozen=True)
 class Protocol(ABC):
-    """An order of tasks."""
+    """An order of the tasks during learning."""
 
     @abstractmethod
     def pieces(self, tasks: int, switch: float | None) -> Pieces:
-        """The pieces of the protocol of this number of tasks, whose key `switch` has this value."""
+        """Return the pieces of the protocol for a number of tasks and a value of the key `switch`."""
 
     def problem(self, tasks: int, switch: float | None, last: float) -> str:
-        """Why so many tasks cannot be learnt in this order up to a last time; empty if they can."""
+        """Return the reason why the tasks cannot be learnt in this order up to an end time, or an empty string."""
         return ""
 
     def __str__(self) -> str:
-        """Its name on the axis of a dataset."""
+        """Return the label of the protocol on the axis of a dataset."""
         values = [part for value in vars(self).values() for part in (value if isinstance(value, tuple) else (value,))]
         return " ".join([_name_of(self), *map(shown, values)])
 
 
 @dataclass(frozen=True)
 class Interleaved(Protocol):
-    """All tasks at any time, with equal shares."""
+    """All tasks at any time, with equal probabilities."""
 
     def pieces(self, tasks: int, switch: float | None) -> Pieces:
         return Pieces(np.zeros(1), np.full((1, tasks), 1 / tasks))
@@ -74,7 +74,7 @@ class Replay(Protocol):
     share: float | Control
 
     def pieces(self, tasks: int, switch: float | None) -> Pieces:
-        assert switch is not None  # or it has a problem
+        assert switch is not None  # `problem` reports a missing switch
         if not isinstance(self.share, Control):
             return _of_first(np.array([0.0, switch]), np.array([1.0, self.share]))
         starts = np.array([0.0, switch, *(t for t in self.share.edges if t > switch)])
@@ -97,7 +97,7 @@ class Replay(Protocol):
 
 @dataclass(frozen=True)
 class Blocked(Replay):
-    """The first task until the switch, then the second alone; a single task has no switch."""
+    """The first task until the switch, then only the second. A single task does not need a switch."""
 
     share: float = 0.0
 
@@ -113,7 +113,7 @@ class Blocked(Replay):
 
 @dataclass(frozen=True)
 class Blocks(Protocol):
-    """One task after the other, each from its start; after the last task the first again."""
+    """Blocks of one task each, with given start times. The order of the tasks is cyclic."""
 
     starts: tuple[float, ...]
 
@@ -132,10 +132,10 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True)
 class BestShare(Protocol):
-    """Two tasks, mixed for the lowest final error: the first alone up to the switch, if there is one."""
+    """Two tasks, mixed for the lowest final error. If there is a switch, only the first task is learnt before it."""
 
     wish: Optimal = field(default_factory=Optimal)
-    share: Control | None = None  # of the first task; None: unknown
+    share: Control | None = None  # fraction of the first task; None: unknown
 
     def pieces(self, tasks: int, switch: float | None) -> Pieces:
         if self.share is not None:
@@ -158,11 +158,12 @@ class BestShare(Protocol):
 
 
 def _of_first(starts: np.ndarray, shares: np.ndarray) -> Pieces:
-    """The pieces of two tasks, from the fractions (n,) of the first."""
+    """Return the pieces of two tasks from the fractions (n,) of the first task."""
     return Pieces(starts, np.column_stack([shares, 1.0 - shares]))
 
 
 def _only_two(protocol: Protocol, tasks: int) -> str:
+    """Return the message for a protocol that needs two tasks."""
     return f"{_name_of(protocol)} has two tasks, here {tasks}: use blocks or interleaved"
 
 
@@ -173,15 +174,15 @@ PROTOCOLS: dict[str, type[Any]] = {
     "blocks": Blocks,
     OPTIMAL: BestShare,
 }
-WORDS = ("blocked", "interleaved", OPTIMAL)  # protocols that need no parameter
+WORDS = ("blocked", "interleaved", OPTIMAL)
 FORMS = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal"
 
 
 def protocol_from(given: Any) -> Protocol:
-    """A protocol from its form in a config: a word, or a name with its parameter.
+    """Return a protocol from its form in a config: a name, or a name with its parameter.
 
-    >>> protocol_from("blocked"), protocol_from({"blocks": [0, 50, 75]})
-    (Blocked(share=0.0), Blocks(starts=(0.0, 50.0, 75.0)))
+    >>> str(protocol_from("blocked")), str(protocol_from({"blocks": [0, 50, 75]}))
+    ('blocked', 'blocks 0 50 75')
     """
     if isinstance(given, Protocol):
         return given
@@ -204,12 +205,13 @@ def protocol_from(given: Any) -> Protocol:
 
 
 def _given(control: Control | Optimal) -> Control:
-    assert isinstance(control, Control)  # it has a key `at`
+    """Return a control whose form in a config has the key `at`."""
+    assert isinstance(control, Control)
     return control
 
 
 def written_protocol(protocol: Protocol) -> Any:
-    """A protocol in the form of a config.
+    """Return a protocol in the form of a config.
 
     >>> written_protocol(Replay(0.1)), written_protocol(Interleaved())
     ({'replay': 0.1}, 'interleaved')
@@ -224,8 +226,10 @@ def written_protocol(protocol: Protocol) -> Any:
 
 
 def _name_of(protocol: Protocol) -> str:
+    """Return the name of a protocol in configs."""
     return next(name for name, kind in PROTOCOLS.items() if type(protocol) is kind)
 
 
 def _number(value: Any) -> bool:
+    """Return True for a finite number."""
     return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))

@@ -1,4 +1,4 @@
-"""The questions that the shipped configs answer: the groups of `statmech configs` and of the gallery, in its order."""
+"""Questions that the shipped configs answer: the groups of `statmech configs` and of the gallery, in this order."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 r"""Random numbers of the simulations, in float32, from a JAX key.
 
 The generator is JAX's threefry. `jax.random` keeps one of the two words of each call, so that an array's numbers do not
-depend on how it is distributed over devices; here a draw is on one device, and both words are kept. Normals come in
-pairs, by Box and Muller: :math:`\sqrt{-2\ln u}\,(\cos\phi, \sin\phi)`. An angle :math:`\phi` within an eighth of a turn
-of 0, a random sign of the cosine and a random swap of the two cover the circle, so that short Taylor series are exact
-to rounding. On one core this draws two to three times as many normals per second as `jax.random.normal`
-(`python benchmarks/engines.py limit`).
+depend on its distribution over devices. Here, each draw is on one device, and both words are kept. Normals come in
+pairs, by Box and Muller: :math:`\sqrt{-2\ln u}\,(\cos\phi, \sin\phi)`. An angle :math:`\phi` of at most an eighth of a
+turn, a random sign of the cosine and a random swap of cosine and sine cover the circle, so that short Taylor series
+have no error beyond rounding. On one core this draws two to three times as many normals per second as
+`jax.random.normal` (`python benchmarks/engines.py limit`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from numpy.random.bit_generator import ISeedSequence
 from statmech.numerics.gaussian import Array
 
 EIGHTH = math.pi / 4
-COSINE = [(-1) ** k * EIGHTH ** (2 * k) / math.factorial(2 * k) for k in range(5)]  # of cos(v pi/4), in v^2
-SINE = [(-1) ** k * EIGHTH ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)]  # of sin(v pi/4) / v
-ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of threefry's rounds, in turn
+COSINE = [(-1) ** k * EIGHTH ** (2 * k) / math.factorial(2 * k) for k in range(5)]  # series of cos(v pi/4) in v^2
+SINE = [
+    (-1) ** k * EIGHTH ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)
+]  # series of sin(v pi/4) / v in v^2
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # bits; groups of four rounds alternate
 
 
 class Lanes(NamedTuple):
-    """Adjacent lanes of the last axis of a draw: the first, how many, and of how many in all."""
+    """A slice of adjacent batch elements on the last axis of a draw: its start, its width, and the total number."""
 
     first: Array
     width: int
@@ -35,19 +37,19 @@ class Lanes(NamedTuple):
 
 
 def key_of(number: int) -> np.ndarray:
-    """The words (2,) of `jax.random.key(number, impl="threefry2x32")`: on the host keys cost no compiling."""
+    """Return the data (2,) of `jax.random.key(number, impl="threefry2x32")`, without compilation by JAX."""
     return np.array([number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF], np.uint32)
 
 
 def folded(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
-    """The words (..., 2) of `jax.random.fold_in(key, number)`, which is also `jax.random.split(key, n)[number]`.
+    """Return the data (..., 2) of `jax.random.fold_in(key, number)`, equal to `jax.random.split(key, n)[number]`.
 
-    Of several keys (n, 2) each is folded with a number below 2^32 of its own, or with the same.
+    Several keys (n, 2) are folded with one number each, below 2^32, or with a common number.
 
     >>> folded(key_of(0), 1)
     array([ 928981903, 3453687069], dtype=uint32)
     """
-    if key.size == 2:  # Python computes single words faster than NumPy
+    if key.size == 2:  # Python computes single integers faster than NumPy
         number = int(np.squeeze(number))
         pair: Any = _threefry([int(part) for part in key.flat], number >> 32, number, _low_word)
         return np.array(pair, np.uint32).reshape(key.shape)
@@ -55,13 +57,14 @@ def folded(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
 
 
 def _low_word(number: int) -> int:
+    """Return the low 32 bits of an integer."""
     return number & 0xFFFFFFFF
 
 
 def _threefry(key: list[Any], x: Any, y: Any, word: Callable[[Any], Any] = lambda word: word) -> tuple[Any, Any]:
-    """Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of words, or of arrays of 32-bit words.
+    """Compute Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of 32-bit words, or of arrays.
 
-    `word` returns the low 32 bits of Python's integers, which do not overflow as arrays of words do.
+    `word` returns the low 32 bits of Python integers, which do not overflow as arrays do.
     """
     keys = [*key, key[0] ^ key[1] ^ 0x1BD11BDA]
     x, y = word(x + keys[0]), word(y + keys[1])
@@ -75,7 +78,7 @@ def _threefry(key: list[Any], x: Any, y: Any, word: Callable[[Any], Any] = lambd
 
 
 def generators(keys: np.ndarray) -> Iterator[np.random.Generator]:
-    """NumPy's generator `default_rng(low + 2**32 * high)` of each key (n, 2): many take a fifth of its time.
+    """Make NumPy's generator `default_rng(low + 2**32 * high)` for each key (n, 2), five times faster for many keys.
 
     >>> first, second = generators(np.array([[5, 0], [0, 1]], np.uint32))
     >>> first.random() == np.random.default_rng(5).random(), second.random() == np.random.default_rng(2**32).random()
@@ -89,17 +92,18 @@ def generators(keys: np.ndarray) -> Iterator[np.random.Generator]:
 
 
 class _Seed(ISeedSequence):
-    """A seed of NumPy's generators that has been computed before."""
+    """A seed sequence with a precomputed state, for NumPy's generators."""
 
     def __init__(self, words: np.ndarray):
         self.words = words
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+        """Return the precomputed state, whatever the requested size."""
         return self.words
 
 
 def _seeds(keys: np.ndarray) -> np.ndarray:
-    """The words (n, 4) that `numpy.random.SeedSequence` makes of each key."""
+    """Compute the state (n, 4) that `numpy.random.SeedSequence` makes from each key."""
     hashed = _hashing(0x43B0D7E5, 0x931E8875)
     pool = [hashed(data) for data in (*keys.T, *np.zeros((2, len(keys)), np.uint32))]
     for source, target in permutations(range(4), 2):
@@ -110,7 +114,7 @@ def _seeds(keys: np.ndarray) -> np.ndarray:
 
 
 def _hashing(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]:
-    """The hash of arrays of 32-bit words of O'Neill's seed_seq, another one at each call."""
+    """Make the hash function of O'Neill's seed_seq for arrays of 32-bit words. Its constant changes at each call."""
 
     def hash_data(words: np.ndarray) -> np.ndarray:
         nonlocal constant
@@ -123,14 +127,14 @@ def _hashing(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def wrapped(words: Array) -> Array:
-    """JAX's key, or array of keys, of words (..., 2)."""
+    """Return the JAX key, or array of keys, with given data (..., 2)."""
     import jax
 
     return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
 def fold_in(key: Array, number: Array | int) -> Array:
-    """`jax.random.fold_in` of a key, or of each of several keys (n,), without JAX's loop over the rounds."""
+    """Compute `jax.random.fold_in` for one key or keys (n,), without JAX's loop over the rounds."""
     import jax
     import jax.numpy as jnp
 
@@ -140,18 +144,21 @@ def fold_in(key: Array, number: Array | int) -> Array:
 
 
 def _words(key: Array, x: Array, y: Array, axis: int = 0) -> Array:
-    """Threefry's two words of each pair of counters, along a new axis, with the words of the key or of each one's."""
+    """Compute Threefry's two words for each pair of counters, on a new axis.
+
+    The key data belong to one key, or to a separate key for each pair.
+    """
     import jax
     import jax.numpy as jnp
 
-    # a barrier, or XLA computes the rounds again in each operation that uses the words
+    # without the barrier, XLA repeats the rounds in each operation that uses the words
     return jax.lax.optimization_barrier(jnp.stack(_threefry([*key], x, y), axis=axis))
 
 
 def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
-    """Random 32-bit words, shape (count,); those of some lanes, as they are among all.
+    """Draw random 32-bit words (count,). A slice of a batch gets the same words as in a draw of the full batch.
 
-    Several keys (n,) have their lanes side by side.
+    The batch elements of several keys (n,) are adjacent.
     """
     import jax
     import jax.numpy as jnp
@@ -163,22 +170,22 @@ def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
     key_data = jax.random.key_data(key)
     if lanes is None or not key.ndim:
         return jax.lax.platform_dependent(key_data, counters, cpu=_paired, default=threefry_2x32)
-    # pairs as in `_paired`, with all lanes in the last axis, which alone is computed fast
+    # pairs as in `_paired`, with all batch elements in the last axis, as only the last axis is fast
     pairs = jnp.tile(counters.reshape(2, -1, lanes.width), key.size)
     return jnp.concatenate([part.reshape(-1) for part in _words(jnp.repeat(key_data.T, lanes.width, axis=1), *pairs)])
 
 
 def _paired(key: Array, counters: Array) -> Array:
-    """Return what `threefry_2x32` returns, in half of its time on a CPU, where JAX loops over the rounds."""
+    """Compute `threefry_2x32` with unrolled rounds: twice as fast on a CPU as JAX's loop over the rounds."""
     import jax.numpy as jnp
 
     x, y = jnp.pad(counters, (0, counters.size % 2)).reshape(2, -1)
-    # joined, not reshaped: XLA then rounds normals as it rounds those of JAX's words
+    # concatenated, not reshaped: XLA then rounds the normals in the same way as for JAX's words
     return jnp.concatenate([*_words(key, x, y)])[: counters.size]
 
 
 def signs(key: Array, shape: tuple[int, ...]) -> Array:
-    """+1 or -1 with equal probability."""
+    """Draw +1 or -1 with equal probability."""
     count = math.prod(shape)
     bits_32 = bits(key, -(-count // 32))
     coins = (bits_32[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
@@ -186,16 +193,17 @@ def signs(key: Array, shape: tuple[int, ...]) -> Array:
 
 
 def normals(key: Array, shape: tuple[int, ...]) -> Array:
-    """Standard normals, truncated at 5.9 standard deviations (4e-9 of a normal's probability is beyond)."""
+    """Draw standard normals, truncated at 5.9 standard deviations (probability 4e-9)."""
     return normals_and_uniforms(key, shape, (0,))[0]
 
 
 def normals_and_uniforms(
     key: Array, shape: tuple[int, ...], uniform: tuple[int, ...], lanes: Lanes | None = None
 ) -> tuple[Array, Array]:
-    """Standard normals of one shape and uniforms in (0, 1) of another: one draw, as each compiles for half a second.
+    """Draw standard normals of one shape and uniforms in (0, 1) of another shape.
 
-    Some lanes get the numbers that they have among all, if both shapes have a multiple of 2 elements in each lane.
+    A common draw saves half a second of compilation. A slice of a batch gets the same numbers as in a draw of the full
+    batch if both shapes have an even number of elements per batch element.
 
     >>> import jax
     >>> x, u = normals_and_uniforms(jax.random.key(0), (3, 1000), (2,))
@@ -205,7 +213,7 @@ def normals_and_uniforms(
     count = math.prod(shape)
     pairs = -(-count // 2)
     bits_32 = bits(key, 2 * pairs + math.prod(uniform), lanes)
-    # in the shape of half the normals, if there is one: XLA is four times slower in a shape that cuts across theirs
+    # half the shape of the normals, if possible: XLA is four times slower in a shape that does not match it
     half = (shape[0] // 2, *shape[1:]) if shape[0] % 2 == 0 else (pairs,)
     normal_pairs = _box_muller(bits_32[:pairs].reshape(half), bits_32[pairs : 2 * pairs].reshape(half))
     return normal_pairs.reshape(-1)[:count].reshape(shape), _uniform(bits_32[2 * pairs :]).reshape(uniform)
@@ -214,18 +222,20 @@ def normals_and_uniforms(
 def normals_and_uniforms_at(
     key: Array, number: Array, row: Array, rows: int, lanes: Lanes | None = None
 ) -> tuple[Array, Array]:
-    """One normal and one uniform of each lane, of those of `normals_and_uniforms(fold_in(key, number), shape, shape)`.
+    """Draw one normal and one uniform per batch element, selected from a draw of a full array.
+
+    The full array is `normals_and_uniforms(fold_in(key, number), shape, shape)`.
 
     Parameters
     ----------
     key
-        The key, or several (n,) with their lanes side by side.
+        The key, or keys (n,) with adjacent batch elements.
     number, row
-        What the key is folded with, and the row of `shape`: whole numbers of each lane (lanes,).
+        The number to fold into the key, and the row of `shape`: integers (batch,) for each batch element.
     rows
-        The number of rows of `shape` (..., lanes), all axes but the last together; it is even.
+        The number of rows of `shape` (..., batch), the product of all axes but the last. It must be even.
     lanes
-        Those of `normals_and_uniforms`.
+        Slice of the batch, as for `normals_and_uniforms`.
     """
     import jax
     import jax.numpy as jnp
@@ -234,7 +244,7 @@ def normals_and_uniforms_at(
     key_data = jnp.repeat(jax.random.key_data(key).reshape(-1, 2).T, row.size // key.size, axis=1)
     batch_index = jnp.arange(row.size, dtype=np.uint32) % np.uint32(width) + first.astype(np.uint32)
     folded_key = _words(key_data, jnp.zeros_like(number), number)
-    half = rows // 2  # the rows of the first normals of all pairs
+    half = rows // 2  # the first half of the rows holds the first normal of each pair
     pair_rows = (row % half).astype(np.uint32) + np.array([[0], [half]], np.uint32)
     x, y = (pairs * np.uint32(total) + batch_index for pairs in (pair_rows, pair_rows + np.uint32(rows)))
     (radial, angular), uniforms = _words(folded_key, x, y)
@@ -243,7 +253,7 @@ def normals_and_uniforms_at(
 
 
 def _box_muller(radial: Array, angular: Array) -> Array:
-    """Two normals per pair of words: the first of all pairs, then the second."""
+    """Transform pairs of words to pairs of normals: first the first normal of each pair, then the second."""
     import jax.numpy as jnp
 
     radius = jnp.sqrt(np.float32(-2) * jnp.log(_uniform(radial)))
@@ -255,12 +265,13 @@ def _box_muller(radial: Array, angular: Array) -> Array:
 
 
 def _uniform(words: Array) -> Array:
-    """The midpoints of 2^24 equal intervals of (0, 1): neither 0 nor 1 occurs, also after rounding."""
+    """Map words to midpoints of 2^24 equal intervals of (0, 1). Rounding does not produce 0 or 1."""
     steps = (words >> np.uint32(8)).astype(np.int32).astype(np.float32)
     return steps * np.float32(2.0**-24) + np.float32(2.0**-25)
 
 
 def _series(coefficients: list[float], x: Array) -> Array:
+    """Evaluate a polynomial by Horner's scheme in float32."""
     total = np.float32(coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         total = total * x + np.float32(coefficient)

@@ -1,9 +1,9 @@
-r"""Tables of real data as learners and theory see them: centred rows of one scale, a target, and their eigenbasis.
+r"""Tables of real data for learners and theory: centred and scaled rows, a target, and their eigenbasis.
 
-Columns are centred, those that do not vary are left out, the others may be standardised, and all rows are divided by
-one number, so that the mean of :math:`|\mathbf x|^2` is 1. A table is a file with a column to predict, or a data set
-of `statmech.data_sets` with two classes or a target of numbers; attributes that are words become indicators of the
-words of a column but the last one.
+Constant columns are dropped. The other columns are centred and optionally standardised, and all rows are divided by one
+number, so that the mean of :math:`|\mathbf x|^2` is 1. A table is a file with a column to predict, or a data set of
+`statmech.data_sets` with two classes or a numerical target. Text attributes become indicators, one for each value of
+the column but the last.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from statmech.labelled_table import Labelled, labelled, read
 from statmech.runtime.files import version
 from statmech.table_columns import indicators
 
-RANK = 1e-12  # of the largest eigenvalue, below which one is rounding
+RANK = 1e-12  # relative to the largest eigenvalue
 
 
 class Basis(NamedTuple):
-    """Eigenvalues (r,) of Z'Z that are not 0, the squares of a target along these directions, and of what is left."""
+    """Nonzero eigenvalues (r,) of Z'Z, the target's squared components in their directions, and the squared rest."""
 
     eigenvalues: np.ndarray
     squares: np.ndarray
@@ -32,8 +32,11 @@ class Basis(NamedTuple):
 
 
 class RealTable(NamedTuple):
-    """Rows Z (n, N) of mean |x|^2 = 1, labels or centred numbers y (n,), what the labels +1 and -1 are called (None for
-    numbers), the number of constant columns that were left out, and the basis of Z with the centred target."""
+    """Rows Z (n, N) with mean |x|^2 = 1, and a target y (n,) of labels or centred numbers.
+
+    `labels` are the names of the labels +1 and -1, or None for numbers. `constant` is the number of dropped constant
+    columns. `basis` is the eigenbasis of Z with the centred target.
+    """
 
     Z: np.ndarray
     y: np.ndarray
@@ -43,24 +46,24 @@ class RealTable(NamedTuple):
 
     @property
     def N(self) -> int:
-        """The number of columns that vary."""
+        """The number of nonconstant columns."""
         return int(self.Z.shape[1])
 
     @property
     def kind(self) -> str:
-        """A name of its target."""
+        """Description of the target column: its labels, or "a number"."""
         return " and ".join(self.labels) if self.labels else "a number"
 
 
 def real_table(table: Labelled, standardise: bool = False) -> RealTable:
-    """Centre and scale a table, and leave out columns that do not vary.
+    """Centre and scale a table, and drop its constant columns.
 
     Parameters
     ----------
     table
-        Its inputs and its target.
+        A table with inputs and a target.
     standardise
-        Whether each column is divided by its standard deviation.
+        Whether to divide each column by its standard deviation.
 
     Examples
     --------
@@ -80,7 +83,7 @@ def real_table(table: Labelled, standardise: bool = False) -> RealTable:
 
 
 def basis_of(Z: np.ndarray, y: np.ndarray) -> Basis:
-    """Return the eigenbasis of a table's rows, with a target.
+    """Compute the eigenbasis of a table's rows, and the components of a target in this basis.
 
     Parameters
     ----------
@@ -93,12 +96,12 @@ def basis_of(Z: np.ndarray, y: np.ndarray) -> Basis:
     nonzero = s > RANK * s[-1]
     s = s[nonzero]
     squares = (axes[:, nonzero].T @ (Z.T @ y)) ** 2 / s
-    spans_all = len(s) == len(y) - 1  # the rest is rounding
+    spans_all = len(s) == len(y) - 1  # the rest is a rounding error
     return Basis(s, squares, 0.0 if spans_all else max(float(y @ y - squares.sum()), 0.0))
 
 
 def named_table(rows: str, target: str | int | None, raw: bool = False) -> RealTable:
-    """Read the table of a data set or of a file; it is cached until the file changes.
+    """Load the table of a data set or a file, cached until the file changes.
 
     Parameters
     ----------
@@ -107,20 +110,20 @@ def named_table(rows: str, target: str | int | None, raw: bool = False) -> RealT
     target
         The name or number of the file's column to predict; None for a data set, which has classes.
     raw
-        Whether columns of a file are not standardised; those of a data set never are.
+        True to use a file's columns without standardisation. Data sets are never standardised.
 
     Raises
     ------
     ConfigError
-        For what is not such a table.
+        If the data are not such a table.
     ScenarioError
-        For a data set whose file is not as described.
+        If the file of a data set differs from its description.
     """
     return _real_table(rows, target, raw, _version(rows))
 
 
 def table_digest(table: RealTable) -> str:
-    """The SHA-256 of a table's numbers and labels."""
+    """Compute the SHA-256 of a table's numbers and labels."""
     digest = hashlib.sha256(repr((table.Z.shape, table.labels)).encode())
     digest.update(table.Z.tobytes())
     digest.update(table.y.tobytes())
@@ -128,7 +131,7 @@ def table_digest(table: RealTable) -> str:
 
 
 def is_data_set(rows: str) -> bool:
-    """True for the name of a data set.
+    """Return True for the name of a data set.
 
     >>> is_data_set("digits-odd"), is_data_set("digits.csv")
     (True, False)
@@ -138,11 +141,13 @@ def is_data_set(rows: str) -> bool:
 
 
 def _version(rows: str) -> tuple[object, ...]:
+    """Return the version of the file of a data set or a table."""
     return data_sets.version(rows) if is_data_set(rows) else version(rows)
 
 
 @lru_cache(maxsize=4)
 def _real_table(rows: str, target: str | int | None, raw: bool, state: tuple[object, ...]) -> RealTable:
+    """Load a table. The version `state` of its file is a key of the cache."""
     if not is_data_set(rows):
         if target is None:
             raise ConfigError(f"{rows}: a file needs a target, the name or the number of the column to predict")
@@ -156,5 +161,5 @@ def _real_table(rows: str, target: str | int | None, raw: bool, state: tuple[obj
 
 
 def _indicators(X: np.ndarray) -> np.ndarray:
-    """Return indicators of the words of each column."""
+    """Return indicators of the values of each text column."""
     return np.array([values for column in X.T for values in indicators(column).values()]).T

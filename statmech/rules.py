@@ -1,6 +1,7 @@
-r"""Learning rules. A rule *is* its modulation function g; simulation applies it, theory averages it.
+r"""Learning rules.
 
-With the teacher's label sigma (after any label noise), a student's length l and its stability
+A rule *is* its modulation function g: the simulation applies it, theory averages it. With the teacher's label sigma
+(after any label noise), a student's length l and its stability
 :math:`\kappa = \sigma\, \mathbf J\cdot\mathbf x / l`, every rule here updates
 
 .. math:: \mathbf J \leftarrow \mathbf J + f\,\mathbf x, \qquad f = \eta\,\sigma\, g(\kappa, l).
@@ -20,17 +21,18 @@ Use operators and `namespace(kappa)` for functions (`namespace(kappa).tanh(kappa
 in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass field made by
 `statmech.parameters.parameter`.
 
-**Closed forms.** A rule may add `closed_form` and `closed_form_pair`; theory then uses them in place of the
-quadrature, and the conformance suite compares the two; `line_form` and `line_form_pair` are the same for
-averages that reduce to integrals over a line. Closed forms are written in angles, because near
-perfect learning R and q round to 1 while the angles keep all their digits: :math:`\theta = \arccos R`
-between student and teacher, :math:`\theta_{12} = \arccos q` between two students. They hold for the g of the class
-that states them: a subclass with a g that has none is integrated by quadrature, whatever its parent has. Where the
-deviation of a student's field is r times its length, as for inputs that are not isotropic, averages are those of
-:math:`g(r\kappa, l)`: a rule that is homogeneous in the stability states its `degree`, and keeps its closed forms.
+**Closed forms.** A rule may define `closed_form` and `closed_form_pair`. Theory then uses them instead of the
+quadrature, and the conformance suite compares closed forms and quadrature. `line_form` and `line_form_pair` are the
+equivalent for averages that reduce to integrals over a line. Closed forms are functions of angles, because near perfect
+learning R and q round to 1, but the angles keep all digits: :math:`\theta = \arccos R` between student and teacher,
+:math:`\theta_{12} = \arccos q` between two students. Closed forms belong to the g of the class that defines them: a
+subclass that overrides g without new closed forms is integrated by quadrature. If the standard deviation of a student's
+field is r times its length, as for anisotropic inputs, theory averages :math:`g(r\kappa, l)`. A rule that is
+homogeneous in the stability defines its `degree` and keeps its closed forms.
 
-**Panels.** A g that bends smoothly, but on a scale of its own that may shrink with the length, states where in `bends`;
-the quadrature is cut there, too. A rule whose g has a meaning only for short students states `longest_start`.
+**Panels.** If g bends smoothly, but on a scale of its own that may shrink with the length, the method `bends` returns
+the positions of the bends, and the quadrature is also cut there. A rule with a g for short students only defines
+`longest_start`.
 """
 
 from __future__ import annotations
@@ -54,8 +56,8 @@ from statmech.numerics.gaussian import (
 )
 from statmech.parameters import parameter
 
-REACH = 8.5  # standard deviations of the posterior beyond which its sign is certain
-LEAST = 1e-30  # s^2 of a student of length 1 or more, whose g is the limit s -> 0 to rounding
+REACH = 8.5  # standard deviations
+LEAST = 1e-30  # for students of length 1 or more: g equals its limit s -> 0 up to rounding
 CERTAIN = 80.0  # exp(-CERTAIN) of anything is negligible
 OF_ONE_G = ("closed_form", "closed_form_pair", "line_form", "line_form_pair", "has_closed_form", "linear", "degree")
 
@@ -64,8 +66,8 @@ class Averages(NamedTuple):
     r"""The averages in one student's equations, for learning rate 1.
 
     `fu` is :math:`\langle f u\rangle`, `ff` is :math:`\langle f^2\rangle`, and `response` is
-    :math:`\langle\partial f/\partial v\rangle`, the response, which gives every other average of f with a field h
-    by Stein's lemma: :math:`\langle f v\rangle = R\langle fu\rangle + (1-R^2)\,response`.
+    :math:`\langle\partial f/\partial v\rangle`. The response determines every other average of f with a field by
+    Stein's lemma: :math:`\langle f v\rangle = R\langle fu\rangle + (1-R^2)\,response`.
     """
 
     fu: Array
@@ -75,7 +77,7 @@ class Averages(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule(ABC):
-    """A learning rule; subclasses state `label`, `g` and `kinks`."""
+    """A learning rule. Subclasses define `label`, `g` and `kinks`."""
 
     eta: float = parameter(1.0, "learning rate", symbol=r"$\eta$", above=0.0)
 
@@ -88,13 +90,13 @@ class Rule(ABC):
     degree: ClassVar[Any] = None  # n if g(r kappa, l) = r^n g(kappa, l) for r > 0, with n = 0 or 1; None: neither
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Reset what holds for one g only, so that a subclass with another g does not inherit it."""
+        """Reset attributes that depend on g, so that a subclass that overrides g does not inherit stale values."""
         super().__init_subclass__(**options)
         forget_of_another(cls, "g", OF_ONE_G, Rule)
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:
-        """The modulation g(kappa, l) for arrays of stabilities and lengths, which broadcast.
+        """Return the modulation g(kappa, l) for arrays of stabilities and lengths, which broadcast.
 
         Parameters
         ----------
@@ -106,7 +108,7 @@ class Rule(ABC):
         Returns
         -------
         array
-            Of the broadcast shape; from NumPy arrays or, traced, from JAX arrays.
+            Values of the broadcast shape, for NumPy arrays or, traced, for JAX arrays.
 
         Examples
         --------
@@ -115,9 +117,10 @@ class Rule(ABC):
         """
 
     def bends(self, length: Array) -> tuple[Array, ...]:
-        """Stabilities between which g is smooth on the scale of their distance, for a student of this length.
+        """Return further cuts of the quadrature, in addition to the kinks, for a student's length.
 
-        The quadrature is cut there, as at the kinks; a g that varies on the scale 1 needs none.
+        Cuts are stabilities. Between two cuts, g is smooth on the scale of their distance. A g that varies on the scale
+        1 does not need further cuts.
 
         Parameters
         ----------
@@ -127,22 +130,23 @@ class Rule(ABC):
         Returns
         -------
         tuple of arrays
-            Of a number that does not depend on the length; they may coincide or lie beyond all stabilities.
+            The number of bends is the same for every length. Bends may coincide or lie outside the range of
+            stabilities.
         """
         return ()
 
     def edges(self, length: Array) -> tuple[Array, ...]:
-        """Return the stabilities at which panels end for a student of this length: the kinks and bends."""
+        """Return the edges of the quadrature's panels for a student's length: the kinks and bends."""
         return *self.kinks, *self.bends(length)
 
     @classmethod
     def own_start(cls) -> Any:
-        """A start for this rule: drawn, or a given one if its students must be shorter than drawn ones.
+        """Return a start for this rule: "drawn", or fixed values if drawn students are too long for the rule.
 
         Returns
         -------
         "drawn" or dict
-            A value of the key `start` of a config.
+            A value for the key `start` of a config.
 
         Examples
         --------
@@ -153,17 +157,20 @@ class Rule(ABC):
 
     @property
     def has_closed_form(self) -> bool:
+        """Whether the rule defines closed forms of its averages."""
         return self._states("closed_form", "closed_form_pair")
 
     @property
     def has_line_form(self) -> bool:
+        """Whether the rule defines averages as integrals over a line."""
         return self._states("line_form", "line_form_pair")
 
     def _states(self, *names: str) -> bool:
+        """Return True if the class overrides all of these methods."""
         return all(getattr(type(self), name) is not getattr(Rule, name) for name in names)
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
-        """One student's averages at an angle to the teacher, for learning rate 1.
+        """Return one student's averages at an angle to the teacher, for learning rate 1.
 
         Parameters
         ----------
@@ -177,41 +184,41 @@ class Rule(ABC):
         Returns
         -------
         Averages
-            Of the broadcast shape.
+            Arrays of the broadcast shape.
         """
         raise NotImplementedError
 
     def closed_form_pair(
         self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
-        r""":math:`\langle f_1 f_2\rangle` of two students at `angles` to the teacher and `between` each other.
+        r"""Return :math:`\langle f_1 f_2\rangle` of two students from their angles to the teacher and to each other.
 
         Parameters
         ----------
         angles : pair of arrays
             Angles of the two students to the teacher.
         between : array
-            Their angle to each other.
+            Angle between the two students.
         lengths : pair of arrays
-            Their lengths.
+            Lengths of the two students.
         flip : array
             Probability that a label is flipped.
 
         Returns
         -------
         array
-            Of the broadcast shape.
+            Averages of the broadcast shape.
         """
         raise NotImplementedError
 
     def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:
-        """One student's averages for scalar arguments, by integrals over a line where there is no closed form."""
+        """Return one student's averages for scalar arguments, as integrals over a line."""
         raise NotImplementedError
 
     def line_form_pair(
         self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
-        """The average of a pair for scalar arguments, by integrals over a line instead of a plane."""
+        """Return the average of a pair for scalar arguments, as integrals over a line instead of a plane."""
         raise NotImplementedError
 
 
@@ -349,10 +356,10 @@ class AdaTronTextbook(AdaTron):
 
 
 def _common_error(total: Array, between: Array) -> Array:
-    r"""The AdaTron's pair average times 2 pi,
-    :math:`\int_{\theta_{12}}^{\theta_1+\theta_2}(\theta_1+\theta_2-x)\sin x\,dx`.
+    r"""Return the AdaTron's pair average times 2 pi.
 
-    With the excess :math:`e = \theta_1+\theta_2-\theta_{12}` it is :math:`e\cos\theta_{12} + \sin\theta_{12} -
+    It is :math:`\int_{\theta_{12}}^{\theta_1+\theta_2}(\theta_1+\theta_2-x)\sin x\,dx`. With the excess
+    :math:`e = \theta_1+\theta_2-\theta_{12}` it is :math:`e\cos\theta_{12} + \sin\theta_{12} -
     \sin(\theta_{12}+e)`; as a sum of two terms of one sign it is accurate when all three angles vanish.
     """
     xp = namespace(between)
@@ -386,7 +393,7 @@ class Bayes(Rule):
         r"g(\kappa, l) = \frac{s\,(1-2\hat p_f)\,\varphi(l\kappa/s)}{\hat p_f+(1-2\hat p_f)\,\Phi(l\kappa/s)}"
         r",\; s^2 = 1-l^2"
     )
-    kinks = (0.0,)  # of the limit l -> 1
+    kinks = (0.0,)  # kink of the limit l -> 1
     longest_start = 1.0
     assumed_flip: float = parameter(
         0.0, "probability of a flip that the student assumes", symbol=r"$\hat p_f$", at_least=0.0, below=0.5
@@ -396,7 +403,7 @@ class Bayes(Rule):
         xp, p = namespace(kappa + length), self.assumed_flip
         s = _spread(length)
         z = length * kappa / s
-        odds = xp.where(p > 0, p, 1.0) / (1 - 2 * p)  # of a flip, where there are any
+        odds = xp.where(p > 0, p, 1.0) / (1 - 2 * p)  # odds of a flip, if labels are flipped
         excess = xp.where(p > 0, xp.log(np.sqrt(2 * np.pi) * odds) + z * z / 2, -CERTAIN)  # log(odds/phi)
         rise = hazard(z)
         return s * rise / (1 + rise * xp.exp(xp.clip(excess, -CERTAIN, CERTAIN)))
@@ -406,13 +413,13 @@ class Bayes(Rule):
         doubt = namespace(flip_quantile).maximum(
             flip_quantile, -40.0
         )  # finite: panels are differentiated with respect to the length
-        tail = (REACH, -REACH, -16 * REACH, -256 * REACH)  # where the hazard tends to its asymptote as a power of kappa
+        tail = (REACH, -REACH, -16 * REACH, -256 * REACH)  # the hazard approaches its asymptote as a power of kappa
         turn = (doubt + offset / (1 - doubt) for offset in (-30.0, 0.0, 30.0))  # from an error to a flip
         return tuple(width * edge for edge in (*tail, *turn))
 
 
 def _spread(length: Array) -> Array:
-    """The posterior standard deviation s of a teacher's component; a tiny number in place of 0 for lengths beyond 1."""
+    """Return the posterior standard deviation s of a teacher's component, a tiny number for lengths of 1 or more."""
     return namespace(length).sqrt(namespace(length).maximum((1 - length) * (1 + length), LEAST))
 
 

@@ -1,6 +1,7 @@
-"""The command that is running, so that messages advise only the options that it has.
+"""The running command: messages recommend only the options of this command.
 
-The command line states it (`statmech.cli.groups`); in Python no command runs, and functions take arguments instead.
+The command line declares it (`statmech.cli.groups`). In Python no command is running, and functions take arguments
+instead of options.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ class RunningCommand:
     options: frozenset[str]
 
 
-_RUNNING: list[RunningCommand] = []  # none in Python; threads of a command share it
+_RUNNING: list[RunningCommand] = []  # empty in Python; shared by the threads of a command
 
 
 @contextmanager
 def running(name: str, options: Iterable[str]) -> Iterator[None]:
-    """State in this block which command is running."""
+    """Declare the running command within a `with` block."""
     _RUNNING.append(RunningCommand(name, frozenset(options)))
     try:
         yield
@@ -32,12 +33,14 @@ def running(name: str, options: Iterable[str]) -> Iterator[None]:
 
 
 def command_name() -> str:
-    """Return the name of the running command, empty in Python."""
+    """Return the name of the running command, an empty string in Python."""
     return _RUNNING[-1].name if _RUNNING else ""
 
 
 def option(text: str, argument: str = "") -> str:
-    """Return a text with an option if the running command has the option, else nothing; in Python the argument.
+    """Return a text if the running command has the option in it, else an empty string.
+
+    In Python, where no command is running, return the argument.
 
     >>> option("--out DIR", "another path")
     'another path'
@@ -51,5 +54,5 @@ def option(text: str, argument: str = "") -> str:
 
 
 def either(*ways: str) -> str:
-    """Join the ways that exist: "--data-dir DIR or STATMECH_DATA", or one of them alone."""
+    """Join the alternatives that are not empty, as in "--data-dir DIR or STATMECH_DATA"."""
     return " or ".join(way for way in ways if way)

@@ -1,4 +1,4 @@
-"""YAML of bounded size: a small file can describe lists too deep or, through aliases, too long for any memory."""
+"""YAML of bounded size: a small file can contain lists too deep or, by aliases, too large for any memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
 from ruamel.yaml.parser import RoundTripParser
 
-MOST_VALUES, DEEPEST = 25_000, 20  # keys count as values, and an alias as all that it stands for, each time
+MOST_VALUES, DEEPEST = 25_000, 20  # keys count as values; each alias counts as its full content
 MOST_LINES = 100_000  # including empty lines and comments
 
 
 class TooLarge(MarkedYAMLError):
-    """A document beyond the bounds; it has a line, like other YAML errors."""
+    """The error for a document that is too large. It has a line, like other YAML errors."""
 
 
 def document_of(text: bytes | str) -> Any:
-    """The content of a YAML text, with the lines of its keys and values. Raises ruamel's errors, and `TooLarge`.
+    """Load a YAML text, with the lines of its keys and values. Raises ruamel's errors, and `TooLarge`.
 
     >>> document_of("a: [1, 2]")["a"][1]
     2
@@ -31,24 +31,25 @@ def document_of(text: bytes | str) -> Any:
 
 
 class Bounded(RoundTripParser):
-    """Counts values while it parses, before any of them is constructed."""
+    """A parser that counts values while it parses, before any value is constructed."""
 
     def __init__(self, *arguments: Any, **extra: Any):
         super().__init__(*arguments, **extra)
         self._values, self._open, self._sizes = 0, [], {}  # type: ignore[var-annotated]
 
     def get_event(self) -> Any:
+        """Return the next event, after its values are counted."""
         event = super().get_event()
         if isinstance(event, AliasEvent):
             self._count(self._size_of(event), event)
         elif isinstance(event, NodeEvent):
-            self._begin(event)
+            self._count_node(event)
         elif isinstance(event, CollectionEndEvent):
             anchor, before = self._open.pop()
             self._sizes[anchor] = self._values - before
         return event
 
-    def _begin(self, event: Any) -> None:
+    def _count_node(self, event: Any) -> None:
         """Count a value, or open a collection of values."""
         self._sizes[event.anchor] = 1
         if isinstance(event, CollectionStartEvent):
@@ -59,12 +60,16 @@ class Bounded(RoundTripParser):
         self._count(1, event)
 
     def _size_of(self, alias: Any) -> int:
-        """The number of values that an alias stands for; infinite, and refused, inside the collection that it names."""
+        """Return the number of values that an alias represents.
+
+        An alias inside its own collection represents infinitely many values and raises `TooLarge`.
+        """
         if alias.anchor in [anchor for anchor, _ in self._open]:
             raise TooLarge(problem=f"*{alias.anchor} contains itself", problem_mark=alias.start_mark)
         return int(self._sizes.get(alias.anchor, 1))
 
     def _count(self, values: int, event: Any) -> None:
+        """Add to the number of values. Raises `TooLarge` beyond the limit."""
         self._values += values
         if self._values > MOST_VALUES:
             raise TooLarge(problem=f"contains more than {MOST_VALUES:,} values", problem_mark=event.start_mark)

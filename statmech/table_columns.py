@@ -1,6 +1,6 @@
-"""Columns of a table as numbers: indicators of words, days of dates, means in place of missing cells.
+"""Conversion of a table's columns to numbers: text to indicators, dates to days, missing cells to means.
 
-Nothing is decided in silence: `Columns.notes` states what was left out, replaced and turned into indicators.
+No step is silent: `Columns.notes` lists the dropped, replaced and converted columns.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from statmech.running_command import option
 if TYPE_CHECKING:
     import pandas as pd
 
-RARE = 0.01  # fraction of the rows below which a word has no indicator
-MOSTLY = 0.5  # fraction of the entries: words among as many numbers are mistakes
-MAX_SHOWN = 8  # values or columns that a message names
-MAX_LEVELS = 20  # different values of a column of categories: of words, or of a copy of the target
-KEEP_ALL = "none"  # index columns are not left out
+RARE = 0.01  # fraction of the rows; rarer values do not get an indicator
+MOSTLY = 0.5  # fraction of a column; text among this fraction of numbers is a mistake
+MAX_SHOWN = 8
+MAX_LEVELS = 20  # for text, and for copies of the target
+KEEP_ALL = "none"
 Missing = Literal["mean", "drop", "refuse"]
 
 
@@ -32,11 +32,11 @@ class ColumnOptions:
     Parameters
     ----------
     drop
-        Names or numbers of columns that are left out.
+        Names or numbers of columns to drop.
     index
-        The index column, which is left out; "none": no column is; None: recognised.
+        The index column, which is dropped. "none" keeps all columns, None recognises index columns.
     missing
-        "mean": the column's mean replaces missing cells; "drop": rows with missing cells are left out; "refuse".
+        "mean" replaces missing cells by the column's mean, "drop" drops their rows, "refuse" raises an error.
     """
 
     drop: tuple[str, ...] = ()
@@ -45,11 +45,11 @@ class ColumnOptions:
 
 
 RECOGNISED = ColumnOptions()
-ARRAYS = ColumnOptions(index=KEEP_ALL)  # nobody writes an index into an array of numbers
+ARRAYS = ColumnOptions(index=KEEP_ALL)  # arrays of numbers do not contain an index
 
 
 class Columns(NamedTuple):
-    """Inputs (n, N) with their names, the target (n,), and what was made of the table, one sentence per line."""
+    """Inputs (n, N) with their names, a target (n,), and notes on the conversion, one sentence each."""
 
     X: np.ndarray
     names: tuple[str, ...]
@@ -58,23 +58,23 @@ class Columns(NamedTuple):
 
 
 def columns_of(frame: pd.DataFrame, target: str | None, options: ColumnOptions, first_row: int = 1) -> Columns:
-    """Turn the columns of a table into numbers, and take the target from it.
+    """Convert the columns of a table to numbers, and separate the target.
 
     Parameters
     ----------
     frame
         The table.
     target
-        The name of the column to predict, or its number from 0; -1 is the last. None: there is none.
+        The name of the column to predict, or its number from 0; -1 is the last column. None: no target.
     options
-        What becomes of columns and cells.
+        Treatment of columns and missing cells.
     first_row
-        The row of the file in which the data begin, for messages.
+        The file's row of the first data, for messages.
 
     Raises
     ------
     ConfigError
-        For a column or a cell that cannot be used.
+        If a column or a cell cannot be used.
 
     Examples
     --------
@@ -109,19 +109,19 @@ def columns_of(frame: pd.DataFrame, target: str | None, options: ColumnOptions, 
 
 
 def column_named(given: str, names: Sequence[object]) -> str:
-    """Return the column of this name, or of this number from 0.
+    """Return the name of a column from its name or its number from 0.
 
     Parameters
     ----------
     given
-        A name, or a number; -1 is the last.
+        A name, or a number; -1 is the last column.
     names
         The names of all columns.
 
     Raises
     ------
     ConfigError
-        If there is none.
+        If no such column exists.
     """
     known = [str(name) for name in names]
     if given in known:
@@ -132,12 +132,14 @@ def column_named(given: str, names: Sequence[object]) -> str:
 
 
 def indicators(words: np.ndarray) -> dict[str, np.ndarray]:
-    """Return an indicator of each word that is not rare, but for the last word, which the others imply.
+    """Return an indicator of each frequent value of a text column, except for the last.
+
+    The other indicators determine the last.
 
     Parameters
     ----------
     words
-        The words of a column (n,).
+        The entries of a column (n,).
 
     Examples
     --------
@@ -149,7 +151,7 @@ def indicators(words: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _without_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.DataFrame:
-    """Leave out the index column that is named, or those that number or name the rows."""
+    """Drop the named index column, or without a name all columns that number or name the rows."""
     if index == KEEP_ALL:
         return frame
     if index is not None:
@@ -183,13 +185,14 @@ def _are_dates(column: pd.Series) -> bool:
 
 
 def _number_fraction(column: pd.Series) -> float:
+    """Return the fraction of numbers among the entries of a column that are not missing."""
     import pandas as pd
 
     return float(pd.to_numeric(column.dropna(), errors="coerce").notna().mean())
 
 
 def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: int) -> Columns:
-    """Turn all columns of a table into numbers."""
+    """Convert all columns of a table to numbers, and collect notes on the conversion."""
     import pandas as pd
 
     parts: dict[str, np.ndarray] = {}
@@ -239,7 +242,7 @@ def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: in
 
 
 def _check_words(column: pd.Series, name: str, first_row: int) -> None:
-    """Refuse a word in a column of numbers, unless it is one of few values that recur."""
+    """Raise `ConfigError` for text in a column of numbers, unless the column has a few recurring values."""
     import pandas as pd
 
     counts = column.value_counts()
@@ -253,12 +256,15 @@ def _check_words(column: pd.Series, name: str, first_row: int) -> None:
 
 
 def _row(column: pd.Series, where: np.ndarray, first_row: int) -> int:
-    """Return the row of the file of the first entry that is True."""
+    """Return the file's row of the first True entry."""
     return int(column.index[int(np.argmax(where))]) + first_row
 
 
 def _determines(column: pd.Series, y: np.ndarray) -> bool:
-    """Return True for a column of a few values, each with one target, or whose values separate two classes."""
+    """Return True if a column determines the target.
+
+    Either each of its few values has a single target, or a threshold separates two classes.
+    """
     import pandas as pd
 
     if len(y) < 2 or pd.Series(y).nunique() < 2:
@@ -275,4 +281,5 @@ def _determines(column: pd.Series, y: np.ndarray) -> bool:
 
 
 def _count(number: int, thing: str) -> str:
+    """Format a number of things, singular or plural."""
     return f"{number:,} {thing}" + ("" if number == 1 else "s")

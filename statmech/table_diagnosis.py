@@ -1,4 +1,4 @@
-"""The numbers that decide whether theory describes learners of a table, and a warning for each that is out of range."""
+"""Diagnosis of a table: quantities that determine whether theory is accurate, and warnings for extreme values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from statmech.modes import FEW_DIRECTIONS
 from statmech.real_table import RealTable
 
-HEAVY, ROWS_PER_COLUMN = 2.0, 10.0  # from which the prediction is trusted
+HEAVY, ROWS_PER_COLUMN = 2.0, 10.0
 NOISELESS = 0.999
 
 
 def diagnosis(table: RealTable) -> dict[str, Any]:
-    """Return rows, columns, R2 of least squares, effective directions, tails, and warnings, one sentence per line.
+    """Compute rows, columns, R2 of least squares, effective directions and tails of a table, with warnings.
 
     Parameters
     ----------

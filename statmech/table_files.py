@@ -1,7 +1,7 @@
-"""Files of tables, read by pandas: separator, decimal comma, encoding, compression and header are recognised.
+"""Reading of table files with pandas: separator, decimal comma, encoding, compression and header are recognised.
 
-What was recognised is said in a note, and each choice is an option of `FileFormat`. Only ordinary files of bounded size
-are opened, and nothing in them is executed.
+Notes report the recognised format, and each choice is an option of `FileFormat`. Only ordinary files of bounded size
+are opened, and their content is never executed.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from statmech.runtime import files
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_BYTES = 2**28  # of a file, unpacked: pandas holds about four times as much
+MAX_BYTES = 2**28  # unpacked; pandas needs about four times this memory
 MAX_COLUMNS = 20_000
 SEPARATORS = (",", ";", "\t", "|")
-SAMPLE_ROWS = 200  # from which separator, decimal comma and header are recognised
+SAMPLE_ROWS = 200  # sample for recognising separator, decimal comma and header
 MISSING_WORDS = ("", "?", "NA", "N/A", "na", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "null", "NULL")
-MISSING_NUMBERS = ("-", "--", ".", "None")  # missing cells among numbers; among words, as of a target + and -, words
-UNPACKERS: dict[bytes, Callable[[io.BytesIO], IO[bytes] | gzip.GzipFile]] = {  # by the first bytes of a file
+MISSING_NUMBERS = ("-", "--", ".", "None")  # only in columns of numbers; a text target may have the values + and -
+UNPACKERS: dict[bytes, Callable[[io.BytesIO], IO[bytes] | gzip.GzipFile]] = {  # keys: first bytes of a file
     b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ": lzma.LZMAFile,
 }
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks
-READERS = {  # of formats with types of their own, and the package that pandas reads them with
+READERS = {  # formats with typed columns: reader of pandas, required package
     ".parquet": ("read_parquet", "pyarrow"),
     ".feather": ("read_feather", "pyarrow"),
     ".xlsx": ("read_excel", "openpyxl"),
@@ -51,19 +51,19 @@ DECIMAL_COMMA, DECIMAL_POINT = re.compile(r"\s*[+-]?\d+,\d+\s*"), re.compile(r"\
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How a file is read; None: recognised."""
+    """The format of a table file. None: recognised."""
 
     sep: str | None = None
     encoding: str | None = None
     header: bool | None = None
-    na: tuple[str, ...] = ()  # further words for missing cells
+    na: tuple[str, ...] = ()  # further marks of missing cells
 
 
 RECOGNISED = FileFormat()
 
 
 class TableFile(NamedTuple):
-    """The columns of a file, what was recognised, and the row of the file in which the data begin."""
+    """The columns of a file, notes on the recognised format, and the file's row of the first data."""
 
     frame: pd.DataFrame
     notes: tuple[str, ...]
@@ -71,19 +71,19 @@ class TableFile(NamedTuple):
 
 
 def read_frame(path: str, given: FileFormat = RECOGNISED) -> TableFile:
-    """Read the table of a .csv file (also .tsv, .txt, packed or not), or of a Parquet, Feather or Excel file.
+    """Read the table of a .csv file (also .tsv, .txt, also compressed) or a Parquet, Feather or Excel file.
 
     Parameters
     ----------
     path
         The file.
     given
-        How it is read.
+        The format of the file.
 
     Raises
     ------
     ConfigError
-        For a file that cannot be read as a table, with the reason.
+        If the file is not a readable table. The message gives the reason.
 
     Examples
     --------
@@ -105,6 +105,7 @@ def read_frame(path: str, given: FileFormat = RECOGNISED) -> TableFile:
 
 
 def _unpacked(content: bytes) -> bytes:
+    """Unpack the content of a compressed file."""
     for mark, unpack in UNPACKERS.items():
         if content.startswith(mark):
             with unpack(io.BytesIO(content)) as file:
@@ -115,7 +116,7 @@ def _unpacked(content: bytes) -> bytes:
 
 
 def _decoded(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
-    """Return the text of a file, and a note if it is not UTF-8."""
+    """Decode the content of a file to text, with a note if it is not UTF-8."""
     if encoding:
         return content.decode(encoding), []
     marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), None)
@@ -133,12 +134,12 @@ def _decoded(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
 
 
 def _unless(flag: str, effect: str) -> str:
-    """Return what an option would change, if the running command has the option."""
+    """Return a hint about the effect of an option, or an empty string if the running command lacks it."""
     return f"; {flag_text} {effect}" if (flag_text := option(flag)) else ""
 
 
 def _why(failure: Exception) -> str:
-    """Return why a file is not readable."""
+    """Return the reason why a file is not readable."""
     if isinstance(failure, EOFError | zlib.error | lzma.LZMAError):
         return "cannot be unpacked: it is cut or damaged"
     if isinstance(failure, UnicodeError):
@@ -147,6 +148,7 @@ def _why(failure: Exception) -> str:
 
 
 def _typed(path: str, content: bytes, reader: str, package: str) -> pd.DataFrame:
+    """Read a file with typed columns by a reader of pandas that requires a package."""
     import pandas as pd
 
     try:
@@ -161,6 +163,7 @@ def _typed(path: str, content: bytes, reader: str, package: str) -> pd.DataFrame
 
 
 def _parsed(path: str, text: str, notes: list[str], given: FileFormat) -> TableFile:
+    """Parse the text of a table file."""
     import pandas as pd
 
     sep = given.sep or recognise_separator(text)
@@ -195,7 +198,7 @@ def _parsed(path: str, text: str, notes: list[str], given: FileFormat) -> TableF
 
 
 def _without_marks(column: pd.Series, comma: bool) -> pd.Series:
-    """Return a column of numbers and marks of missing ones as numbers, any other as it is."""
+    """Convert a column of numbers and marks of missing numbers to numbers. Return other columns unchanged."""
     import pandas as pd
 
     if column.dtype.kind != "O" or not (marked := column.isin(MISSING_NUMBERS)).any():
@@ -206,7 +209,7 @@ def _without_marks(column: pd.Series, comma: bool) -> pd.Series:
 
 
 def recognise_separator(text: str) -> str:
-    """Return the separator that gives all rows at the beginning of a text the same number of columns, two or more.
+    """Return the separator that splits the first rows of a text into equal numbers of columns, at least two.
 
     Parameters
     ----------
@@ -230,7 +233,7 @@ def recognise_separator(text: str) -> str:
 
 
 def _rows(text: str, sep: str) -> Iterator[list[str]]:
-    """Iterate over the rows of a text that are not empty."""
+    """Iterate over the nonempty rows of a text."""
     csv.field_size_limit(MAX_BYTES)
     lines = io.StringIO(text, newline="")
     if sep == " ":
@@ -239,7 +242,7 @@ def _rows(text: str, sep: str) -> Iterator[list[str]]:
 
 
 def _checked_rows(path: str, text: str, sep: str) -> list[list[str]]:
-    """Return the first rows of a table, all of which have been counted."""
+    """Return the first rows of a table. Raises `ConfigError` if the rows of the table differ in length."""
     sample: list[list[str]] = []
     length = 0
     try:
@@ -263,6 +266,7 @@ def _checked_rows(path: str, text: str, sep: str) -> list[list[str]]:
 
 
 def _has_decimal_commas(rows: list[list[str]]) -> bool:
+    """Return True if rows contain numbers with decimal commas, and no decimal points."""
     cells = [cell for row in rows for cell in row]
     return any(map(DECIMAL_COMMA.fullmatch, cells)) and not any(map(DECIMAL_POINT.fullmatch, cells))
 
@@ -270,8 +274,8 @@ def _has_decimal_commas(rows: list[list[str]]) -> bool:
 def has_header(rows: list[list[str]]) -> bool:
     """Return True if the first row of a table names its columns.
 
-    It does where a word stands above numbers, where no word of it occurs below, or where its numbers count the columns
-    or the years and those of the next row do not.
+    This is the case if a text stands above numbers, if its texts do not occur below, or if its numbers count the
+    columns or years and the numbers of the next row do not.
 
     Parameters
     ----------
@@ -284,7 +288,7 @@ def has_header(rows: list[list[str]]) -> bool:
     (True, False)
     """
     first, *later_rows = rows
-    if len(first) < len(later_rows[0]):  # R leaves the names of the rows without a name
+    if len(first) < len(later_rows[0]):  # R writes row names in a column without a name
         return True
     text_columns = [index for index, cell in enumerate(first) if not _is_missing(cell) and not is_number(cell)]
     below = [[row[index] for row in later_rows if not _is_missing(row[index])] for index in range(len(first))]
@@ -316,11 +320,12 @@ def is_number(cell: str) -> bool:
 
 
 def _is_missing(cell: str) -> bool:
+    """Return True if a cell of text marks a missing value."""
     return cell.strip() in (*MISSING_WORDS, *MISSING_NUMBERS)
 
 
 def _names(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[str], bool]:
-    """Return the names of the columns, each once, and whether the first are names of rows without a name."""
+    """Return unique names of the columns, and whether the first column is a nameless column of row names."""
     width = len(rows[1])
     if not header:
         return [str(index) for index in range(width)], False

@@ -1,6 +1,6 @@
-"""Populations of which the rows of a real table are drawn: how examples are drawn, and what learners are tested on.
+"""Populations for the rows of a real table: the draw of examples, and the rows for testing.
 
-The theory of each is that of `theory.tables`.
+`theory.tables` has the theory of each population.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Split(NamedTuple):
-    """The numbers of the rows that are examples, and of those that learners are tested on."""
+    """The numbers of the rows that are examples, and of the rows for testing."""
 
     examples: np.ndarray
     tested: np.ndarray | slice
@@ -21,13 +21,13 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class TablePopulation(ABC):
-    """A population of rows; subclasses state `draw` and `most`."""
+    """A population of rows. Subclasses define `draw` and `most`."""
 
     label: ClassVar[str]
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, rows: int, P: int) -> Split:
-        """Draw P examples of a table; a smaller number has the first of them.
+        """Draw P examples from a table. A smaller P selects the first of the same examples.
 
         Parameters
         ----------
@@ -40,13 +40,13 @@ class TablePopulation(ABC):
         """
 
     def most(self, rows: int) -> float:
-        """The largest number of examples that can be drawn."""
+        """Return the maximum number of examples for a number of rows."""
         return np.inf
 
 
 @dataclass(frozen=True)
 class Table(TablePopulation):
-    """The table itself: rows are drawn with replacement, and learners are tested on all of them."""
+    """The table itself: examples are drawn with replacement, and learners are tested on all rows."""
 
     label: ClassVar = "all rows"
     equation: ClassVar = r"P(\mathbf x, y) = \tfrac1n\sum_{i=1}^n\delta(\mathbf x - \mathbf x_i)\,\delta_{y, y_i}"
@@ -57,7 +57,7 @@ class Table(TablePopulation):
 
 @dataclass(frozen=True)
 class HeldOut(TablePopulation):
-    """That of which the table is a sample: rows are drawn without replacement, and learners tested on the others."""
+    """The population behind the table: examples are drawn without replacement, and learners tested on other rows."""
 
     label: ClassVar = "held-out rows"
     equation: ClassVar = r"(\mathbf x_i, y_i) \sim P(\mathbf x, y), \quad i = 1 \ldots n"

@@ -1,4 +1,4 @@
-"""The errors of the YAML parser in a user's words: which line, what is wrong there, how it is written instead."""
+"""Clear messages for errors of the YAML parser: the line, the mistake, and the correct form."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from typing import Any
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.reader import ReaderError
 
-MOST = 60  # characters of a line that are quoted
+MOST = 60  # characters
 KEY = re.compile(r"\s*[\w.]+:(\s|$)")
 WITHOUT_SPACE = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
 
-Sentence = tuple[int | None, str]  # a line, counted from 1, and what is wrong there
+Sentence = tuple[int | None, str]  # a line, counted from 1, and a message about it
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """The parser's report: the match of its problem, where it stopped, where the construct began, all lines."""
+    """A mistake in a YAML text, as the parser reports it.
+
+    `problem` is the match of the parser's message. The parser stopped at `here` and `column`; the construct begins at
+    `start` and `start_column`.
+    """
 
     problem: re.Match[str]
     here: int
@@ -29,17 +33,17 @@ class Mistake:
     lines: list[str]
 
     def line(self, number: int) -> str:
-        """A line, counted from 1; empty beyond the end."""
+        """Return a line by its number from 1, an empty string outside the text."""
         return self.lines[number - 1] if 1 <= number <= len(self.lines) else ""
 
     @property
     def above(self) -> int:
-        """The last line above that is not empty and not a comment; 0 if there is none."""
+        """The number of the last line above with content, or 0."""
         return next((n for n in range(self.here - 1, 0, -1) if _has_content(self.line(n))), 0)
 
 
 def located(failure: Exception, text: str) -> Sentence:
-    """The line of the mistake, and a sentence about it.
+    """Return the line of a mistake, and a sentence about it.
 
     >>> from statmech.safe_yaml import document_of
     >>> text = "rule: hebb\\nt: [1, 2\\nseeds: 3\\n"
@@ -67,7 +71,7 @@ def located(failure: Exception, text: str) -> Sentence:
 
 
 def missing_space(text: str) -> Sentence | None:
-    """The first line that reads `key:value` without a space, and the sentence about it; None if there is none."""
+    """Find the first line of the form `key:value`, and return it with a sentence about the missing space, or None."""
     for number, line in enumerate(text.splitlines(), 1):
         if match := WITHOUT_SPACE.fullmatch(line):
             return number, f"a space is missing after the colon: {match[1]}: {_quoted(match[2])}"
@@ -75,6 +79,7 @@ def missing_space(text: str) -> Sentence | None:
 
 
 def _bracket(of: Mistake) -> Sentence:
+    """Explain a bracket that is not closed, or closed by a different bracket."""
     opening = of.line(of.start)[of.start_column : of.start_column + 1]
     closing = {"[": "]", "{": "}"}.get(opening, "")
     if of.problem[1] in ("]", "}"):
@@ -83,14 +88,17 @@ def _bracket(of: Mistake) -> Sentence:
 
 
 def _quote(of: Mistake) -> Sentence:
+    """Explain a quote that is not closed."""
     return of.start, f"the quote {of.line(of.start)[of.start_column : of.start_column + 1]} is not closed"
 
 
 def _no_colon(of: Mistake) -> Sentence:
+    """Explain a key without a colon, or without a space after the colon."""
     return _without_space(of, of.start) or (of.start, _not_a_key(of, of.start))
 
 
 def _second_colon(of: Mistake) -> Sentence:
+    """Explain a second colon in a line, or a wrong line above it."""
     line, above = of.line(of.here), of.line(of.above)
     if above and not re.search(r":(\s|$)", above):
         return _without_space(of, of.above) or (of.above, _not_a_key(of, of.above))
@@ -101,6 +109,7 @@ def _second_colon(of: Mistake) -> Sentence:
 
 
 def _first_character(of: Mistake) -> Sentence:
+    """Explain a character that cannot begin a value."""
     character = of.line(of.here)[of.column : of.column + 1]
     if character == "\t":
         return of.here, "a tab; YAML is indented and separated by spaces"
@@ -108,11 +117,13 @@ def _first_character(of: Mistake) -> Sentence:
 
 
 def _alias(of: Mistake) -> Sentence:
+    """Explain an alias without an anchor."""
     name = of.problem[1]
     return of.here, f"*{name} repeats a value that no &{name} has named; put it in quotes if it is a text"
 
 
 def _misplaced(of: Mistake) -> Sentence:
+    """Explain text that does not fit to the lines above."""
     line = of.line(of.here)
     above = [text for text in of.lines[: of.here - 1] if _has_content(text)]
     if of.problem[1] == "'<document start>'" and above and not KEY.match(above[0]):
@@ -145,28 +156,34 @@ SENTENCES: dict[str, Callable[[Mistake], Sentence]] = {
 
 
 def _without_space(of: Mistake, number: int) -> Sentence | None:
+    """Explain a missing space in a line, or return None."""
     missing = missing_space(of.line(number))
     return missing and (number, missing[1])
 
 
 def _not_a_key(of: Mistake, number: int) -> str:
+    """Return the sentence for a line without a colon."""
     return f'"{_quoted(of.line(number))}" is not `key: value`: the colon is missing'
 
 
 def _has_content(line: str) -> bool:
+    """Return True for a line that is neither empty nor a comment."""
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def _indent(line: str) -> int:
+    """Return the number of spaces at the beginning of a line."""
     return len(line) - len(line.lstrip(" "))
 
 
 def _quoted(text: str) -> str:
+    """Shorten a line for a message."""
     text = text.strip()
     return text if len(text) <= MOST else f"{text[: MOST - 3]}..."
 
 
 def _unreadable(failure: Any, text: str) -> Sentence:
+    """Explain a character that YAML does not allow, or a byte that is not UTF-8."""
     number = text.count("\n", 0, failure.position) + 1
     character = failure.character if isinstance(failure.character, int) else ord(failure.character)
     if failure.encoding == "unicode":

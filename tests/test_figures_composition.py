@@ -306,7 +306,7 @@ def test_python_draws_one_or_several_results_as_asked(losses, bayes):
     [ax] = statmech.draw([losses, bayes], y="eps_g").axes
     assert len(points(ax)) == 3
     assert len(points(statmech.draw(losses.simulation, losses.theory, y="eps_g").axes[0])) == 2
-    with pytest.raises(ConfigError, match="a published figure says itself what it shows"):
+    with pytest.raises(ConfigError, match="a published figure determines its own variables and style"):
         statmech.draw(losses, figure="overlay", y="eps_g")
 
 

@@ -126,7 +126,7 @@ def test_a_function_of_time_stands_in_a_config_as_it_was_given():
     [
         ({"eta": {"at": [0, 9], "is": [1, 2]}}, "eta: changes at 9, not before the last time, t = 4"),
         ({"eta": {"at": [1, 2], "is": [1, 2]}}, "eta: `at` is a list of times: 0 and later ones in increasing order"),
-        ({"eta": {"at": [0, 2], "is": [1]}}, "eta: `at` and `is` are two lists, as long as each other"),
+        ({"eta": {"at": [0, 2], "is": [1]}}, "eta: `at` and `is` must be two lists of equal length"),
         ({"flip": {"at": [0, 2], "is": [0.1, 0.7]}}, "flip: must be at most 0.5, not 0.7"),
         ({"decay": {"at": [0, 2], "is": [0, 1]}}, "decay: cannot change with time here"),
         ({"flip": "optimal"}, "flip: has no optimum that is searched"),
