@@ -201,7 +201,7 @@ def _I4(C: Array, last: float) -> Array:
     a, b, c = 1 + C[0, 0], 1 + C[1, 1], C[0, 1]
     det = a * b - c * c
 
-    def product(i: int, j: int) -> Array:
+    def scaled_covariance(i: int, j: int) -> Array:
         """Return det times the conditional covariance of the fields i and j.
 
         The condition is a Gaussian weight of the first two fields. The diagonal includes the added variance.
@@ -215,7 +215,12 @@ def _I4(C: Array, last: float) -> Array:
             + c * (left * C[1, j] + right * C[0, j])
         )
 
-    return 4 / np.pi**2 / xp.sqrt(det) * xp.arcsin(product(2, 3) / xp.sqrt(product(2, 2) * product(3, 3)))
+    return (
+        4
+        / np.pi**2
+        / xp.sqrt(det)
+        * xp.arcsin(scaled_covariance(2, 3) / xp.sqrt(scaled_covariance(2, 2) * scaled_covariance(3, 3)))
+    )
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,8 @@ def _stores(folder: Path, inside: str = "") -> list[Path]:
 
 def _without_results(path: Path) -> str:
     """Return a sentence about a folder without a simulation, with its subfolders that have one."""
-    inside = sorted({str(store.parent) for store in _stores(path, "*/")})
-    hint = f". Folders with results in it: {', '.join(inside)}" if inside else ""
+    subfolders = sorted({str(store.parent) for store in _stores(path, "*/")})
+    hint = f". Folders with results in it: {', '.join(subfolders)}" if subfolders else ""
     results = "with theory.zarr alone" if (path / "theory.zarr").is_dir() else "without results"
     return f"a folder {results}: no {STORE}{hint}"
 
@@ -250,16 +250,16 @@ def written(scenario: AbstractScenario) -> str:
     required: list[str] = [
         name for name, field in type(scenario).model_fields.items() if field.is_required() and name not in zipped
     ]
-    needed: dict[str, Any] = {name: all_values[name] for name in (*required, *(["zip"] if zipped else []))}
+    required_values: dict[str, Any] = {name: all_values[name] for name in (*required, *(["zip"] if zipped else []))}
     default: dict[str, Any] = {}
     for _ in range(2):
         try:
-            default = type(scenario)(**needed).config()
+            default = type(scenario)(**required_values).config()
             break
         except ScenarioError as failure:  # the default of a key, such as the start of the optimal rule
-            needed |= {str(key): all_values[str(key)] for (key, *_), _ in failure.problems}
+            required_values |= {str(key): all_values[str(key)] for (key, *_), _ in failure.problems}
     changed = {name: value for name, value in all_values.items() if default.get(name) != value}
-    return "\n".join(f"{name}: {_in_yaml(value)}" for name, value in {**needed, **changed}.items())
+    return "\n".join(f"{name}: {_in_yaml(value)}" for name, value in {**required_values, **changed}.items())
 
 
 def _in_yaml(value: Any) -> str:
@@ -317,9 +317,9 @@ def _override(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ConfigError(f"{_short(text)}: an override has the form key=value or key=v1,v2, without spaces")
-    listed = "," in value and not value.lstrip().startswith(("[", "{"))
+    is_list = "," in value and not value.lstrip().startswith(("[", "{"))
     try:
-        return name, document_of(f"[{value}]" if listed else value)
+        return name, document_of(f"[{value}]" if is_list else value)
     except TooLarge as failure:
         raise ConfigError(f"{_short(text)}: {failure.problem}") from None
     except Exception as failure:  # ruamel raises many kinds

@@ -196,12 +196,12 @@ def _made(name: str, one: DataSource) -> Data:
     require(f"the data set {name}", "estimators", "sklearn")
     from sklearn.datasets import make_blobs, make_moons
 
-    def clouds(size: int, deviation: float) -> Any:
+    def make_clouds(size: int, deviation: float) -> Any:
         return make_blobs(size, centers=[[-1.0, 0.0], [1.0, 1.0]], cluster_std=deviation, random_state=0)
 
     makers: dict[str, Callable[[], Any]] = {
-        "separable": lambda: clouds(40, 0.35),
-        "clouds": lambda: clouds(200, 0.9),
+        "separable": lambda: make_clouds(40, 0.35),
+        "clouds": lambda: make_clouds(200, 0.9),
         "moons": lambda: make_moons(200, noise=0.25, random_state=0),
         "clouds-60": lambda: _far_clouds(one.examples, len(one.attributes)),
         "noisy": lambda: _noisy_majority(len(one.attributes)),

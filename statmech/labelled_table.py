@@ -133,7 +133,7 @@ def _from_frame(
     if len(rows) < MIN_ROWS:
         raise ConfigError(f"a table of {len(rows)} rows is too short: {MIN_ROWS} rows are needed")
     if not rows.size or not np.ptp(rows, axis=0).any():
-        raise ConfigError("no input varies: all columns are constant, or left out")
+        raise ConfigError("no input varies: all columns are constant or dropped")
     if positive is not None:
         return _of_labels(rows, y.astype(str) == positive, positive, _others(y, positive), columns.notes)
     y = y.astype(str) if y.dtype.kind not in "buif" else y

@@ -168,7 +168,7 @@ def _edges(curve: xr.Dataset, name: str) -> str:
     if not ends:
         return ""
     which = " and ".join(f"{end:g}" for end in ends)
-    return f"note: the best penalty is at the edge of those that were tried, {tried[0]:g} to {tried[-1]:g}: {which}."
+    return f"note: the best penalty is at the edge of the tried penalties, {tried[0]:g} to {tried[-1]:g}: {which}."
 
 
 def _gain(curve: xr.Dataset, name: str) -> Iterator[str]:

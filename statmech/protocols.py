@@ -146,7 +146,7 @@ class BestShare(Protocol):
         if tasks != TWO:
             return _only_two(self, tasks)
         if self.wish.points > 1:
-            return "the fraction of a task is constant on each segment: leave out points"
+            return "the fraction of a task is constant on each segment: remove `points`"
         if self.wish.at_most is not None and not 0 < self.wish.at_most <= 1:
             return f"the fraction of a task is at most 1, not {self.wish.at_most:g}: at_most must lie between 0 and 1"
         if switch is not None and not 0 < switch < last:

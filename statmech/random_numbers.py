@@ -61,7 +61,7 @@ def _low_word(number: int) -> int:
     return number & 0xFFFFFFFF
 
 
-def _threefry(key: list[Any], x: Any, y: Any, word: Callable[[Any], Any] = lambda word: word) -> tuple[Any, Any]:
+def _threefry(key: list[Any], x: Any, y: Any, word: Callable[[Any], Any] = lambda number: number) -> tuple[Any, Any]:
     """Compute Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of 32-bit words, or of arrays.
 
     `word` returns the low 32 bits of Python integers, which do not overflow as arrays do.

@@ -153,7 +153,7 @@ def _real_table(rows: str, target: str | int | None, raw: bool, state: tuple[obj
             raise ConfigError(f"{rows}: a file needs a target, the name or the number of the column to predict")
         return real_table(read(rows, str(target)), standardise=not raw)
     if target is not None:
-        raise ConfigError(f"{rows}: the target of a data set is its class: leave out target")
+        raise ConfigError(f"{rows}: the target of a data set is its class: remove `target`")
     data = data_sets.cached_data(rows)
     if data.y.dtype != float and len(values := np.unique(data.y)) != 2:
         raise ConfigError(f"{rows}: has {len(values)} classes, and two are needed")

@@ -123,12 +123,12 @@ def column_named(given: str, names: Sequence[object]) -> str:
     ConfigError
         If no such column exists.
     """
-    known = [str(name) for name in names]
-    if given in known:
+    column_names = [str(name) for name in names]
+    if given in column_names:
         return given
-    if given.lstrip("-").isdigit() and -len(known) <= int(given) < len(known):
-        return known[int(given)]
-    raise ConfigError(not_known(given, "a column", known))
+    if given.lstrip("-").isdigit() and -len(column_names) <= int(given) < len(column_names):
+        return column_names[int(given)]
+    raise ConfigError(not_known(given, "a column", column_names))
 
 
 def indicators(words: np.ndarray) -> dict[str, np.ndarray]:

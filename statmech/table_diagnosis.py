@@ -42,8 +42,8 @@ def diagnosis(table: RealTable) -> dict[str, Any]:
         warnings.append(f"the rows vary in effectively {directions:.3g} directions; theory assumes many, 30 or more")
     if heavy > HEAVY:
         warnings.append(
-            f"squared lengths of the rows vary {heavy:.2g} times as much as those of Gaussian rows: with such heavy "
-            "tails errors can be half of what is predicted"
+            f"squared lengths of the rows vary {heavy:.2g} times as much as those of Gaussian rows: for such heavy "
+            "tails, errors can be half of the predicted errors"
         )
     if n < ROWS_PER_COLUMN * N:
         warnings.append(f"{n} rows of {N} columns: with fewer than ten rows per column the prediction is itself noisy")

@@ -259,7 +259,7 @@ def _checked_rows(path: str, text: str, sep: str) -> list[list[str]]:
     except csv.Error as failure:
         raise ConfigError(f"{path}: not a readable table: {failure}") from None
     if length > MAX_COLUMNS:
-        raise ConfigError(f"{path}: has {length:,} columns; {MAX_COLUMNS:,} are possible")
+        raise ConfigError(f"{path}: has {length:,} columns; the maximum is {MAX_COLUMNS:,}")
     if len(sample) < 2:
         raise ConfigError(f"{path}: a table needs rows, and a target for each")
     return sample
