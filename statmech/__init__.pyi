@@ -1,4 +1,4 @@
-# The public names of statmech and where they are defined: read at run time, too (`statmech/__init__.py`).
+# The public names of statmech and where they are defined, also read at run time (`statmech/__init__.py`).
 
 import figures as figures
 import simulate as simulate

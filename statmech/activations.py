@@ -54,10 +54,10 @@ class Activation(ABC):
     Subclasses define `label`, `both` and, if g bends or jumps, its `kinks`.
     """
 
-    label: ClassVar[str]  # the name in tables and legends
+    label: ClassVar[str]  # name in tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
     equation: ClassVar[str] = ""  # g in LaTeX
-    kinks: ClassVar[tuple[float, ...]] = ()  # the fields where g bends or jumps
+    kinks: ClassVar[tuple[float, ...]] = ()  # fields where g bends or jumps
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset attributes that depend on g, so that a subclass that overrides g does not inherit stale values."""

@@ -43,9 +43,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from statmech.errors import ScenarioError, SolverError, not_known
 from statmech.numerics.zeros import zeros
 
-OVERSHOOT = (
-    0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) steps' deviations a Gaussian walk gains on a level (Siegmund 1985)
-)
+OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi), in standard deviations of a step (Siegmund 1985)
 LEAST = 1e-300  # the inverse is still finite
 NEWTON = 50  # eight steps are usual
 REACH = 9.0  # standard deviations: the tail of a Gaussian is negligible
@@ -55,8 +53,8 @@ REACH = 9.0  # standard deviations: the tail of a Gaussian is negligible
 class Boundary(ABC):
     """A level that stops the evaluation of a margin. Subclasses define `label`, `equation` and `threshold`."""
 
-    label: ClassVar[str]  # in tables and legends
-    equation: ClassVar[str] = ""  # in LaTeX, for pages that show it
+    label: ClassVar[str]  # for tables and legends
+    equation: ClassVar[str] = ""  # LaTeX
 
     @abstractmethod
     def threshold(
@@ -293,7 +291,7 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
 def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Solve `error` = error_rate for the level. The level is 0 where the error is smaller already at level 0."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
-    bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(error_rate))) / 2  # not below the root
+    bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(error_rate))) / 2  # an upper bound of the root
     tau, log_target, drift = np.zeros_like(mean) + bridge, np.log(error_rate), 2 * mean / variance
     for _ in range(NEWTON):
         z = (theta - 2 * tau - mean) / deviation

@@ -256,7 +256,7 @@ def written(scenario: AbstractScenario) -> str:
         try:
             default = type(scenario)(**required_values).config()
             break
-        except ScenarioError as failure:  # the default of a key, such as the start of the optimal rule
+        except ScenarioError as failure:  # a default is not valid here, e.g. the start for the optimal rule
             required_values |= {str(key): all_values[str(key)] for (key, *_), _ in failure.problems}
     changed = {name: value for name, value in all_values.items() if default.get(name) != value}
     return "\n".join(f"{name}: {_in_yaml(value)}" for name, value in {**required_values, **changed}.items())

@@ -67,7 +67,7 @@ class MinOver(Learner):
     equation = (
         r"\mathbf w \leftarrow \mathbf w + \tfrac1N S^\mu\xi^\mu, \quad \mu = \arg\min_\nu S^\nu\,\mathbf w\cdot\xi^\nu"
     )
-    within: float = parameter(  # not named `gap`, as this is the compared variable
+    within: float = parameter(  # the name `gap` belongs to a stored variable
         0.01,
         "MinOver has converged when its stability is certified to be within this fraction of the largest",
         symbol=r"$\delta_\kappa$",

@@ -376,7 +376,7 @@ class PreparedCurve:
 
         grid = np.log(PENALTIES[bool(self.table.labels)])
         penalty_curves = [self._at(P, float(lam)) for lam in np.exp(grid)]
-        with np.errstate(all="ignore"):  # the logarithm of an error that is 0
+        with np.errstate(all="ignore"):  # an error can be 0
             log_errors = np.log([curves.total.anchored for curves in penalty_curves]).T
         log_lam = np.array([_minimum(grid, column) for column in log_errors])
         if self.table.labels and np.isnan(log_lam).any():  # theory fails on the table: use leave-one-out

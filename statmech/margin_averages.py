@@ -43,7 +43,7 @@ from statmech.numerics.gaussian import (
     panels,
 )
 
-REACH = 9.0  # exp(-REACH^2 / 2) is negligible
+REACH = 9.0  # exp(-9^2 / 2) is negligible
 
 
 def single(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:

@@ -17,7 +17,7 @@ class Population:
     N is 0 if theory does not depend on N.
 
     >>> from statmech.inputs import Gaussian, inputs_from
-    >>> population_of(Gaussian(), 100) is None                 # isotropic: theory needs nothing
+    >>> population_of(Gaussian(), 100) is None                 # isotropic
     True
     >>> population_of(inputs_from({"spectrum": [0.5, 1.5]}), 100).modes.variances
     array([0.5, 1.5])

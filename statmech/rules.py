@@ -58,7 +58,7 @@ from statmech.parameters import parameter
 
 REACH = 8.5  # standard deviations
 LEAST = 1e-30  # for students of length 1 or more: g equals its limit s -> 0 up to rounding
-CERTAIN = 80.0  # exp(-CERTAIN) of anything is negligible
+CERTAIN = 80.0  # exp(-80) is negligible
 OF_ONE_G = ("closed_form", "closed_form_pair", "line_form", "line_form_pair", "has_closed_form", "linear", "degree")
 
 
@@ -81,13 +81,13 @@ class Rule(ABC):
 
     eta: float = parameter(1.0, "learning rate", symbol=r"$\eta$", above=0.0)
 
-    label: ClassVar[str]  # the name in tables and legends
+    label: ClassVar[str]  # name in tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
     equation: ClassVar[str] = ""  # g in LaTeX
-    kinks: ClassVar[Any] = ()  # the stabilities where g jumps or bends (a tuple, or a property of it)
-    longest_start: ClassVar[float] = np.inf  # all students start shorter than this; drawn ones have length 1
-    linear: ClassVar[Any] = False  # True if g is linear in kappa on both sides of 0, so that few nodes are exact
-    degree: ClassVar[Any] = None  # n if g(r kappa, l) = r^n g(kappa, l) for r > 0, with n = 0 or 1; None: neither
+    kinks: ClassVar[Any] = ()  # stabilities where g jumps or bends: a tuple or a property
+    longest_start: ClassVar[float] = np.inf  # upper bound on the initial length; drawn students have length 1
+    linear: ClassVar[Any] = False  # True if g is linear in kappa on both sides of 0: few quadrature nodes are exact
+    degree: ClassVar[Any] = None  # n if g(r kappa, l) = r^n g(kappa, l) for r > 0 and n = 0 or 1, else None
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset attributes that depend on g, so that a subclass that overrides g does not inherit stale values."""
