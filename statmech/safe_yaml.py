@@ -1,4 +1,4 @@
-"""YAML of bounded size: a small file can contain lists too deep or, by aliases, too large for any memory."""
+"""YAML of bounded size: a small file can contain lists that exceed any depth or, by aliases, any memory."""
 
 from __future__ import annotations
 
