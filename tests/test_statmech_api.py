@@ -212,7 +212,7 @@ def test_a_package_that_was_installed_over_ours_is_named_before_anything_runs(tm
     (tmp_path / "simulate" / "__init__.py").write_text('"""Worlds of physics for agents."""\nimport dataclasses_json\n')
     command = [sys.executable, "-W", "ignore", "-m", "statmech", "run", "ensemble"]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": ""}, capture_output=True, text=True)
-    other = f"another package `simulate` was installed over that of statmech, in {tmp_path / 'simulate'}"
+    other = f"another package `simulate` was installed over the package of statmech, in {tmp_path / 'simulate'}"
     assert done.stderr == f"{other}: uninstall simulate and statmech, and install statmech again\n"
     assert done.returncode == 2
     assert not (tmp_path / "results").exists()

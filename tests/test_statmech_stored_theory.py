@@ -129,7 +129,7 @@ def test_a_folder_with_the_theory_of_another_scenario_names_both_and_the_command
     lines = str(refused.value).splitlines()
     assert lines[1:] == [
         "  eta: theory 2.0, simulation nothing",
-        f"`statmech theory {tmp_path} --fresh` solves that of the simulation.",
+        f"`statmech theory {tmp_path} --fresh` solves the theory of the simulation.",
     ]
     assert "asked for" not in str(refused.value)
     assert statmech("theory", str(tmp_path), "--fresh") == 0

@@ -11,10 +11,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def main() -> None:
-    """Run the command. Nothing heavy is imported before Ctrl-C and SIGTERM are watched."""
+    """Run the command, which Ctrl-C and SIGTERM end at any time.
+
+    Nothing heavy is imported before the signal handlers are installed.
+    """
     try:
         interrupts.watch()
-    except (OSError, RuntimeError) as failure:  # too few open files or threads are allowed
+    except (OSError, RuntimeError) as failure:  # the shell limits open files or threads
         print(
             f"statmech cannot start: {failure}. Raise the limits of this shell (ulimit -n, ulimit -u)", file=sys.stderr
         )
@@ -26,13 +29,13 @@ def main() -> None:
     except KeyboardInterrupt:
         interrupts.end(interrupts.INTERRUPTED)
     except SystemExit as done:
-        if done.code not in (interrupts.INTERRUPTED, interrupts.TERMINATED):  # the first is how typer ends after Ctrl-C
+        if done.code not in (interrupts.INTERRUPTED, interrupts.TERMINATED):  # typer uses the first code after Ctrl-C
             raise
         interrupts.end(done.code)
 
 
 def command() -> None:
-    """Run the command as a process of its own, which ends with it."""
+    """Run the command in its own process, and end the process."""
     _leave_current_folder()
     _prepare_streams()
     try:
@@ -45,9 +48,9 @@ def command() -> None:
 
 
 def _prepare_streams() -> None:
-    """Open the standard streams that are closed, and print in every locale.
+    """Open closed standard streams, and let printing succeed in every locale.
 
-    A file that was opened under the number of a closed stream would receive what is printed.
+    Otherwise a file that is opened under the number of a closed stream would receive the printed text.
     """
     closed = sys.stdout is None
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -63,7 +66,10 @@ def _prepare_streams() -> None:
 
 
 def _leave_current_folder() -> None:
-    """Import nothing more from the current folder, which `python -m` puts first on the path, unless it is our own."""
+    """Remove the current folder from the import path, where `python -m` puts it first.
+
+    The folder of our own source stays.
+    """
     with suppress(OSError):  # it has been removed
         if sys.path[0] == os.getcwd() != ROOT:
             del sys.path[0]

@@ -1,4 +1,4 @@
-"""Commands that describe what there is: configs, info, schema."""
+"""Commands that describe the installation: configs, info, schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The `statmech` command. Heavy imports stand inside the commands, so that help and config errors answer at once."""
+"""The `statmech` command.
+
+Heavy imports are inside the commands, so that help and config errors appear at once.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from statmech.cli.terminal import print
 from statmech.errors import ConfigError, StatmechError
 from statmech.runtime.hidden_packages import check_packages
 
-COLLECTED = 100_000  # new objects between two garbage collections: those of imported modules are never garbage
+COLLECTED = 100_000  # new objects between two collections; objects of imported modules are never garbage
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Compute": (compute.run, compute.simulate, compute.theory, predict.predict),
     "Look": (look.compare, look.figure, look.explore, look.status, look.verify),
@@ -65,7 +68,7 @@ def load(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Options common to all commands."""
+    """Load the files of --load and STATMECH_LOAD before any command runs."""
     if files or "STATMECH_LOAD" in os.environ:
         from statmech import plugins
 
@@ -76,12 +79,15 @@ def load(
 
 @cache
 def _show_once(sentence: str) -> None:
-    """Print a warning alone, and once: its place in our code says nothing to the author of a config."""
+    """Print a warning once, without its position in our code.
+
+    The position would not help the author of a config.
+    """
     print(sentence, file=sys.stderr)
 
 
 def main() -> None:
-    """Run the command; an error that the user can fix is one message and exit code 2."""
+    """Run the command, and report errors that the user can fix by one message and exit code 2."""
     gc.set_threshold(COLLECTED)
     warnings.showwarning = lambda message, *where: _show_once(str(message))
     try:

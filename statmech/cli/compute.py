@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from statmech.cli.execution import Execution
     from statmech.cli.jobs import Job
 
-LOOK = frozenset({"png"})  # to see the results: SVG and PDF are for papers, and take longer than most small simulations
+LOOK = frozenset({"png"})  # SVG and PDF are for papers, and take longer than most small simulations
 
 
 @takes(Run)
 def run(options: Run) -> None:
     """Simulate, solve, compare and draw, all from one config.
 
-    The figure is drawn as PNG; `statmech figure` and --formats draw it as SVG and PDF, too.
+    The figure is drawn as PNG. `statmech figure` and --formats draw it as SVG and PDF as well.
 
     Examples:
 
@@ -29,7 +29,7 @@ def run(options: Run) -> None:
     job, execution = _prepare(options)
     if options.dry_run:
         return output.estimate(job.scenario, execution.memory, drawn=not options.as_json)
-    theory = None if job.scenario.unsolved else steps.stored_theory(job, options.fresh)  # refused before anything runs
+    theory = None if job.scenario.unsolved else steps.stored_theory(job, options.fresh)  # may raise before a long run
     outcome = steps.simulate(job, execution, options)
     if steps.can_show(job, outcome, execution) and not options.as_json:
         steps.show(job, theory, options.formats or LOOK)
@@ -51,7 +51,7 @@ def simulate(options: SimulationRun) -> None:
 
 
 def _prepare(options: SimulationRun) -> tuple[Job, Execution]:
-    """Read and check all that the options name."""
+    """Read and check the config, the data sets and the execution that the options name."""
     from statmech.cli.execution import execution_of
     from statmech.cli.jobs import job_of, use_data
 

@@ -1,4 +1,4 @@
-"""A sentence for each event of a run that a user should know of."""
+"""Sentences for the events of a run that a user should know about."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def message(event: dict[str, Any], scenario: AbstractScenario) -> str:
-    """The sentence for an event of a run's log; empty for an event that only programs need."""
+    """Return the sentence for a logged event, empty for an event that only programs need."""
     match event["event"]:
         case "failed":
             runs = f"{_combination(scenario, event['cell'])}seeds {_span(event['seeds'])}"
@@ -31,14 +31,14 @@ def message(event: dict[str, Any], scenario: AbstractScenario) -> str:
 
 
 def _combination(scenario: AbstractScenario, index: list[int]) -> str:
-    """The parameters at a point of the grid: "rule hebb, K 3, "."""
+    """Return the parameters at a grid point as text, such as "rule hebb, K 3, "."""
     axes = zip(index, scenario.dimensions.values(), strict=True)
     values = {name: values[i] for i, along in axes for name, values in along.items()}
     return "".join(f"{name} {value if isinstance(value, str) else f'{value:g}'}, " for name, value in values.items())
 
 
 def _span(seeds: list[int]) -> str:
-    """Seeds as a range where they have no gap: "0 to 63"."""
+    """Return seeds as text, as a range such as "0 to 63" if the seeds have no gap."""
     first, last = seeds[0], seeds[-1]
     if len(seeds) > 1 and last - first + 1 == len(seeds):
         return f"{first} to {last}"

@@ -1,4 +1,4 @@
-"""Execution of a simulation: all of it or one shard, within a memory limit, in this process or on workers."""
+"""Execution of a simulation: the full sweep or one shard, within a memory limit, in this process or on workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_MEMORY, MOST_MEMORY = 2**20, 2**63  # bytes
 
 @dataclass(frozen=True)
 class Execution:
-    """The shard (k, n), the memory limit in bytes, the Dask cluster, and the seconds to wait for its workers."""
+    """Settings of an execution: shard (k, n), memory limit in bytes, Dask cluster, and seconds to wait for workers."""
 
     shard: tuple[int, int] = (1, 1)
     memory: int | None = None
@@ -27,7 +27,7 @@ class Execution:
     patience: float | None = None
 
     def simulator(self) -> Callable[..., Outcome]:
-        """The function that simulates a scenario into a store."""
+        """Return the function that simulates a scenario into a store."""
         if self.dask is not None:
             from simulate.execution.clusters import run_on
 
@@ -38,7 +38,10 @@ class Execution:
 
 
 def execution_of(options: SimulationRun) -> Execution:
-    """The execution that the options ask for; raises `ConfigError` for options that exclude each other."""
+    """Return the execution settings that command-line options select.
+
+    Raises `ConfigError` for options that exclude each other.
+    """
     shard, memory = _shard(options.shard), _bytes(options.memory)
     if options.shard is not None and options.fresh:
         raise ConfigError(
@@ -50,7 +53,7 @@ def execution_of(options: SimulationRun) -> Execution:
 
 
 def _shard(text: str | None) -> tuple[int, int]:
-    """The shard to run, (1, 1) for everything."""
+    """Return the shard (k, n) that --shard selects, (1, 1) for the full sweep."""
     if text is None:
         return 1, 1
     if text == "slurm":

@@ -1,4 +1,4 @@
-"""The commands and their group: their help, and the answer to a command line that cannot be parsed."""
+"""The commands and their group: help texts, and messages for a command line that cannot be parsed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typer.core import TyperCommand, TyperGroup
 from statmech.errors import ConfigError, escaped
 from statmech.running_command import either, option, running
 
-REFUSED: Any = typer.BadParameter.__bases__[0].__bases__[0]  # ClickException, click's or typer's own
+REFUSED: Any = typer.BadParameter.__bases__[0].__bases__[0]  # from click, or from the copy of click within typer
 
 
 class _Named:
-    """Help that describes values by one word: of options theirs, of arguments their name, of flags none."""
+    """Help that describes the value of an option by its metavar, and an argument by its name."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for one in params:
-            one.display_type_rich = partial(_value, one)  # typer's own is the type: <bool>, <list[str]>
-            one._get_number_range_help_str = str  # and [x>=1.0], which the message on a wrong number says
+            one.display_type_rich = partial(_value, one)  # typer would show the type, such as <bool> or <list[str]>
+            one._get_number_range_help_str = str  # hides [x>=1.0]: the message for a wrong number gives the range
             if one.required and one.param_type_name == "argument":
-                one._usage_display_name = partial(str, one.metavar)  # {CONFIG} in the first line
+                one._usage_display_name = partial(str, one.metavar)  # typer would print {CONFIG} in the usage line
         return params
 
 
@@ -34,7 +34,7 @@ def _value(parameter: Any, ctx: Any) -> str:
 
 
 class Command(_Named, TyperCommand):
-    """One command, which messages know while it runs."""
+    """A command that messages can name while it runs."""
 
     def invoke(self, ctx: Any) -> Any:
         with running(self.name or "", (flag for parameter in self.params for flag in parameter.opts)):
@@ -45,7 +45,7 @@ class Command(_Named, TyperCommand):
 
 
 class Commands(_Named, TyperGroup):
-    """All commands; the error of a command line that cannot be parsed is escaped like everything that is printed."""
+    """The group of all commands, with control characters escaped in parser errors."""
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
         with _escaped():
@@ -60,9 +60,7 @@ class Commands(_Named, TyperGroup):
 def _escaped() -> Iterator[None]:
     try:
         yield
-    except (
-        EOFError
-    ) as failure:  # Click would take it for a closed terminal and say "Aborted."; no command asks anything
+    except EOFError as failure:  # Click would print "Aborted.", as for a closed terminal, but no command prompts
         raise ConfigError(f"a file that is read ends too early: {failure or 'it is cut'}") from failure
     except REFUSED as refused:
         refused.message = escaped(refused.message)

@@ -1,10 +1,10 @@
-"""Ctrl-C and SIGTERM end a command at once, whatever it is doing.
+"""Signal handlers: Ctrl-C and SIGTERM end a command at once, whatever it is doing.
 
 An interrupt is an exception, and Python prints and discards exceptions that are raised during garbage collection or in
-a library's callback: the command would continue as if nobody had asked it to stop. One raised during an import can
-crash the process, because compiled libraries create Python types while they are loaded. And a signal that arrives just
-before the main thread begins to wait does not end that wait. Stores survive a kill at any time, so in these cases the
-process ends without unwinding.
+a library's callback: the command would then continue. An exception during an import can crash the process, because
+compiled libraries create Python types while they are loaded. And a signal that arrives just before the main thread
+starts to wait does not end that wait. Stores survive a kill at any time, so in these cases the process ends without
+unwinding.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from types import FrameType
 from typing import Any, NoReturn
 
 INTERRUPTED, TERMINATED = 130, 143
-UNWRITTEN = 120  # Python's exit code if the last output could not be written
+UNWRITTEN = 120  # Python's convention if the last output could not be written
 CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-PATIENCE = 2.0  # s within which the main thread begins to handle a signal
-_handled = set[int]()  # signals whose handler has run: it raises, so the command is ending
-said = "Interrupted. Completed work is saved; rerun the command to resume."  # a command may say something else
+PATIENCE = 2.0  # until the main thread must have started to handle a signal
+_handled = set[int]()  # handlers of these signals have raised, so the command is ending
+said = "Interrupted. Completed work is saved; rerun the command to resume."  # a command may replace this text
 
 
 def watch() -> None:
-    """Make SIGTERM an exception like Ctrl-C, let Python discard neither, and raise neither during an import."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it is ignored in the background of a shell
+    """Install handlers, so that Ctrl-C and SIGTERM end the command reliably.
+
+    Both raise an exception that Python cannot discard, except during an import, where the process ends instead.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell ignores SIGINT for background jobs
         signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _terminated)
     sys.unraisablehook = _unraisable
@@ -38,32 +41,41 @@ def watch() -> None:
 
 
 def end(code: int) -> NoReturn:
-    """End the process now: an ordinary exit would wait for programs that are still running in threads."""
+    """End the process at once, without waiting for threads.
+
+    An ordinary exit would wait for compiled programs that are still running in threads.
+    """
     print(said, file=sys.stderr)
     sys.stderr.flush()
     os._exit(code)
 
 
 def leave(code: int) -> NoReturn:
-    """End a finished process without unloading its modules, which takes half a second after JAX was imported."""
-    threading._shutdown()  # type: ignore[attr-defined]  # as Python does: threads and pools end, then exit functions
+    """End a finished process without unloading its modules.
+
+    Unloading takes half a second after JAX was imported.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # Python's order: threads and pools end before exit functions
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:  # the reader of a pipe has left
+        except OSError:  # the reader of a pipe has closed it
             code = code or UNWRITTEN
     os._exit(code)
 
 
 @functools.cache
 def _watch_the_main_thread() -> socket.socket:
-    """Start the thread that ends the process if no handler runs; Python writes each signal's number to the socket."""
+    """Start the thread that ends the process if no signal handler runs.
+
+    Python writes the number of each signal to the socket that the thread reads.
+    """
     signals, written = socket.socketpair()
     written.setblocking(False)
     signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_end_after, args=(signals,), name="interrupts", daemon=True).start()
-    return written  # which stays open because the cache holds it
+    return written  # the cache keeps the socket open
 
 
 def _end_after(signals: socket.socket) -> None:
@@ -89,7 +101,7 @@ def _terminated(sent: int, frame: FrameType | None) -> None:
 
 
 def _importing(frame: FrameType | None) -> bool:
-    """True if a module is being imported where the signal arrived."""
+    """Return True if a module was being imported when the signal arrived."""
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
     return frame is not None

@@ -1,4 +1,4 @@
-"""A job: a config, read once, and the folder of its results."""
+"""Jobs: a config that is read once, and the folder of its results."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Job:
     scenario: AbstractScenario
     figure: str | Composition
     folder: Path
-    command: str = ""  # of results that are only drawn again, none
-    source: str = ""  # the config, overrides and folder, as further commands take them
+    command: str = ""  # empty for stored results that are only drawn again
+    source: str = ""  # config, overrides and folder, in the syntax of the command line
 
     @property
     def simulation(self) -> Path:
@@ -40,22 +40,25 @@ class Job:
 
 
 def job_of(source: Source, *, data: bool = False) -> Job:
-    """Read a config with its overrides; with `data`, the data sets that it names must be available."""
+    """Read a config with its overrides, and return it as a job.
+
+    With `data`, all data sets of the config must be available.
+    """
     import figures
     from statmech import config as configs
 
     path = configs.find(source.config)
-    scenario = configs.load(source.config, source.changes, data=data, check=_figure_problems)
+    scenario = configs.load(source.config, source.all_overrides, data=data, check=_figure_problems)
     figure = figures.named(scenario.figure, configs.shipped_name(source.config), scenario.CHOICE)
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
-    given = shlex.join([str(source.config), *source.changes])
+    given = shlex.join([str(source.config), *source.all_overrides])
     command = "" if path.is_dir() else f"statmech run {given}"
     out = f" --out {shlex.quote(str(source.out))}" if source.out else ""
     return Job(path.absolute().stem, scenario, figure, folder, command, given + out)
 
 
 def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
-    """The problem of a figure that does not exist, or cannot be drawn of a config with these keys."""
+    """Yield a problem if the figure does not exist or does not support a config with these keys."""
     import figures
     from statmech.scenarios.registry import choices_in, with_population
 
@@ -68,7 +71,7 @@ def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
 
 
 def use_data(folder: Path | None) -> None:
-    """Take data sets from a folder."""
+    """Set the folder from which data sets are read."""
     from statmech.data_sets import FOLDER
 
     if folder is not None:

@@ -1,4 +1,4 @@
-"""Commands that look at results: compare, figure, explore, status, verify."""
+"""Commands that inspect results: compare, figure, explore, status, verify."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def compare(source: Source) -> None:
 
 @takes(Composed)
 def figure(composed: Composed) -> None:
-    """Draw stored results, one or several in one figure, as PNG, SVG and PDF unless --formats says otherwise.
+    """Draw one or several stored results in one figure, by default as PNG, SVG and PDF.
 
     Examples:
 
@@ -61,7 +61,7 @@ def figure(composed: Composed) -> None:
 
 
 def _figure(composed: Composed, config: str) -> None:
-    """Draw the results of one config, or of several."""
+    """Draw the results of one config, or of several configs in one figure."""
     from statmech.cli import steps
     from statmech.cli.jobs import job_of
 
@@ -72,17 +72,17 @@ def _figure(composed: Composed, config: str) -> None:
         return _together(composed, configs, changes)
     job = job_of(Source(config, changes, composed.out, composed.settings))
     results = steps.stored_results(job)
-    if composed.stated:
+    if composed.figure_keys:
         results = replace(results, figure=_wish(job, composed), command="")
     steps.draw(results, composed.formats)
 
 
 def _wish(job: Job, composed: Composed) -> Composition:
-    """Return what is drawn: as the config says, with the options of the command."""
+    """Return the figure of the config, changed by the options of the command."""
     from statmech.scenarios.composition import Composition, composition_of
 
     own = job.figure.model_dump() if isinstance(job.figure, Composition) else {}
-    return composition_of({**own, **composed.stated})
+    return composition_of({**own, **composed.figure_keys})
 
 
 def _together(composed: Composed, configs: list[str], changes: list[str]) -> None:
@@ -98,7 +98,7 @@ def _together(composed: Composed, configs: list[str], changes: list[str]) -> Non
         raise ConfigError(f"{next(it for it in labels if labels.count(it) > 1)}: given twice")
     every = {label: steps.stored_results(job) for label, job in zip(labels, jobs, strict=True)}
     folder = composed.out or Path(os.path.commonpath([job.folder.absolute().parent for job in jobs]))
-    steps.draw_together(every, composition_of(composed.stated), folder, composed.formats)
+    steps.draw_together(every, composition_of(composed.figure_keys), folder, composed.formats)
 
 
 def explore(
@@ -119,7 +119,7 @@ def explore(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     data_dir: DataDir = None,
 ) -> None:
-    """Open an interactive page in the browser: move a slider and theory and simulation follow. Needs statmech[explore].
+    """Open an interactive page in the browser, where sliders change theory and simulation. Needs statmech[explore].
 
     Examples:
 
@@ -134,7 +134,7 @@ def explore(
     from statmech.scenarios.page import without_page
 
     use_data(data_dir)
-    interrupts.said = "statmech explore: stopped"  # a server leaves nothing to resume
+    interrupts.said = "statmech explore: stopped"  # the default text mentions resuming, which a server does not support
     linked = what is not None and "?" in what
     result = what is not None and Path(what).is_dir()
     changes = [*(overrides or []), *(settings or [])]
@@ -155,7 +155,10 @@ def explore(
 
 
 def _explorer() -> tuple[Any, Any, Any]:
-    """The modules that make the page, serve it, and read its links, if their libraries are installed."""
+    """Import and return the modules that make the page, serve it, and read its links.
+
+    Raises `MissingExtraError` if a library is not installed.
+    """
     require("explore", "explore", "panel", "panel_material_ui", "bokeh")
     from figures.explorer import link, page, server
 
@@ -163,7 +166,7 @@ def _explorer() -> tuple[Any, Any, Any]:
 
 
 def status(folder: ResultFolder, as_json: Json = False) -> None:
-    """Show how far a sweep is: runs that are done, running, failed or missing, their rate and the time left.
+    """Show the progress of a sweep: finished, running, failed and missing runs, their rate and the time left.
 
     Example: `statmech status results/ensemble`.
     """
@@ -183,10 +186,10 @@ def verify(
     ] = 1,
     as_json: Json = False,
 ) -> None:
-    """Read every stored number, check that it is the one that was computed for its place, and recompute a sample.
+    """Check that every stored number is intact and at its own position, and recompute a sample.
 
-    The sample has runs of every version of statmech that has computed some. Prints one line per fault, and exits with 1
-    if there is a fault or the store is too old to be verified.
+    The sample includes runs of every version of statmech that has contributed to the store. Prints one line per fault,
+    and exits with 1 if there is a fault or the store is too old to be verified.
 
     Example: `statmech verify results/ensemble`.
     """

@@ -1,4 +1,4 @@
-"""Arguments and options of the commands, each described once, and the sets of them that commands share."""
+"""Arguments and options of the commands, each described once, and groups of options that commands share."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ import typer
 from statmech.errors import not_known
 
 CLUSTER = "Clusters and job arrays"
-COMPOSED = "What is drawn"
+COMPOSED = "Contents of the figure"
 
 
 def path_of(text: str) -> Path:
-    """A path of the command line; an empty one comes from an unset variable, and does not mean the current folder."""
+    """Return a command-line argument as a path, and reject an empty argument.
+
+    An empty argument comes from an unset shell variable, and does not mean the current folder.
+    """
     if not text:
         raise typer.BadParameter("the name is empty")
     return Path(text)
 
 
 def formats_of(text: str) -> frozenset[str]:
-    """The formats of pictures in a list that commas separate."""
+    """Return the picture formats in a comma-separated list."""
     from figures.style import FORMATS
 
     formats = text.lower().split(",")
@@ -136,14 +139,14 @@ class Source:
     settings: Settings = None
 
     @property
-    def changes(self) -> list[str]:
-        """All overrides, in the order in which they apply."""
+    def all_overrides(self) -> list[str]:
+        """All overrides, in the order of application."""
         return [*(self.overrides or []), *(self.settings or [])]
 
 
 @dataclass(frozen=True)
 class Computation(Source):
-    """A source whose results are computed, and stored unless they are there."""
+    """A source whose results are computed unless the store has them already."""
 
     fresh: Fresh = False
     data_dir: DataDir = None
@@ -151,7 +154,7 @@ class Computation(Source):
 
 @dataclass(frozen=True)
 class SimulationRun(Computation):
-    """A simulation, and where and how it runs."""
+    """A simulation, and the options of its execution."""
 
     dry_run: DryRun = False
     rerun_failed: RerunFailed = False
@@ -175,7 +178,7 @@ def _word(flag: str, metavar: str, help_: str) -> Any:
 
 @dataclass(frozen=True)
 class Composed:
-    """The results that a figure shows, and what is drawn against what: the keys of `figure` in a config."""
+    """The results, axes and variables that a figure shows: the keys of `figure` in a config."""
 
     config: Annotated[
         str | None, typer.Argument(metavar="CONFIG", help="A folder of results, or a config as for run.")
@@ -193,8 +196,8 @@ class Composed:
     x: _word("--x", "NAME", "Axis, or variable, along the horizontal axis.") = None  # type: ignore[valid-type]
     y: _word("--y", "NAME,...", "Variables, a panel each.") = None  # type: ignore[valid-type]
     series: _word("--series", "NAME,...", "Axes that colours and markers distinguish.") = None  # type: ignore[valid-type]
-    split: _word("--split", "NAME,...", "Axes whose values have panels.") = None  # type: ignore[valid-type]
-    over: _word("--over", "NAME", "Variable by which y is divided.") = None  # type: ignore[valid-type]
+    split: _word("--split", "NAME,...", "Axes with one panel per value.") = None  # type: ignore[valid-type]
+    over: _word("--over", "NAME", "Variable that divides y.") = None  # type: ignore[valid-type]
     points: _word("--points", "FILE.csv", "Your own points: columns x, y and error.") = None  # type: ignore[valid-type]
     style: Style = None
     residuals: Residuals = False
@@ -203,8 +206,8 @@ class Composed:
     ] = False
 
     @property
-    def stated(self) -> dict[str, Any]:
-        """The keys of `figure` that are given, lists that commas separate as lists."""
+    def figure_keys(self) -> dict[str, Any]:
+        """The keys of `figure` that the command line gives, with comma-separated values as lists."""
         names = ("x", "y", "series", "split", "over", "points", "fit")
         given = {name: getattr(self, name) for name in names if getattr(self, name)}
         lists = {name: [word.strip() for word in given[name].split(",")] for name in names[1:4] if name in given}
@@ -212,7 +215,7 @@ class Composed:
 
 
 def takes(options: type) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
-    """Give a command the fields of a dataclass as its arguments and options."""
+    """Return a decorator that gives a command the fields of a dataclass as arguments and options."""
     hints = get_type_hints(options, include_extras=True)
     parameters = [it.replace(annotation=hints[it.name]) for it in inspect.signature(options).parameters.values()]
 

@@ -1,4 +1,4 @@
-"""The terminal output of commands: tables of results, lists, and the estimate of a dry run."""
+"""Terminal output of commands: tables of results, lists, and the estimate of a dry run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None =
 
 
 def listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int = 0) -> None:
-    """Print names, in a column of at least this width, with a line on each, which on a terminal wraps in its column."""
+    """Print names in a column of at least this width, with a description each.
+
+    On a terminal, descriptions wrap within their column.
+    """
     rows = [(indent + name, text) for name, text in rows]
     width = max(width, max((len(name) for name, _ in rows), default=0))
     if not out.is_terminal:
@@ -55,7 +58,7 @@ def listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int = 0) -
 
 
 def groups(listed: Mapping[str, Mapping[str, str]]) -> None:
-    """Print groups of names with a line on each, below the heading of the group."""
+    """Print groups of names with a description each, below the heading of the group."""
     width = max(len(name) for names in listed.values() for name in names)
     for index, (heading, names) in enumerate(listed.items()):
         print("\n" * (index > 0) + heading)
@@ -63,16 +66,16 @@ def groups(listed: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def figures() -> None:
-    """Print the published figures, by the kind of config that they are drawn of."""
+    """Print the published figures, grouped by the kind of config that they show."""
     from figures import FIGURES
 
     groups({f"of a config with `{choice}`:": descriptions for choice, descriptions in FIGURES.items()})
 
 
 def estimate(scenario: AbstractScenario, memory: float | None = None, drawn: bool = False) -> None:
-    """Print how many runs a sweep has, and about how much memory, at most so much, and time they take.
+    """Print the number of runs of a sweep, and estimates of their memory and time.
 
-    Memory includes that of results that are compared and `drawn`.
+    The memory includes results that are compared and, with `drawn`, their drawing. `memory` is the memory limit.
     """
     from simulate.execution.units import needed, simulator_of
     from simulate.run import remarks
@@ -104,10 +107,10 @@ def estimate(scenario: AbstractScenario, memory: float | None = None, drawn: boo
 def _print_table(table: Table) -> None:
     from statmech.results.tables import framed, parts
 
-    out.print(Text(escaped(table.title)), soft_wrap=True)  # a title of the table itself would wrap at its width
+    out.print(Text(escaped(table.title)), soft_wrap=True)  # a rich table would wrap its title at the table's width
     for part in parts(table, out.width):
         rich = _rich_table(part)
-        rich.width = framed(part) if framed(part) > out.width else None  # else a wider table would be cut
+        rich.width = framed(part) if framed(part) > out.width else None  # rich would cut a wider table
         out.print(rich, crop=False)
 
 

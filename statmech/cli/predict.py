@@ -1,4 +1,4 @@
-"""The command that predicts the learning curve of a table of data: statmech predict."""
+"""The command `statmech predict`, which predicts the learning curve of a data table."""
 
 from __future__ import annotations
 
@@ -87,8 +87,7 @@ def predict(
 ) -> None:
     """Predict the error of a linear learner on fresh rows of a table at any number of examples.
 
-    Prints what was made of the table, errors with bands, a verdict on how far they can be trusted, and how much more
-    rows would help.
+    Prints a summary of the table, errors with bands, a verdict on their reliability, and the benefit of more rows.
 
     The learner has no intercept.
 
@@ -121,7 +120,10 @@ def predict(
 
 
 def _between(P: np.ndarray) -> list[int]:
-    """Numbers of examples from the least to the most; around it, if there is one."""
+    """Return the numbers of examples at the points of the drawn curve.
+
+    They span the range of the predicted numbers, or a factor of two around a single number.
+    """
     import numpy as np
 
     ends = (P[0], P[-1]) if len(P) > 1 else (max(P[0] // 2, 2), 2 * P[0])
@@ -144,4 +146,4 @@ def _numbers(given: str | None) -> list[int] | None:
     try:
         return [int(part) for part in given.split(",")]
     except ValueError:
-        raise ConfigError(f"--examples must be whole numbers that commas separate, not {given}") from None
+        raise ConfigError(f"--examples must be integers separated by commas, not {given}") from None

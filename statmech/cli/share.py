@@ -57,7 +57,7 @@ def export(
 
 
 def cite(config: Config, overrides: Overrides = None) -> None:
-    """Print the BibTeX entries of a config: of its rules or learners, and of the theory.
+    """Print the BibTeX entries of a config: for its rules or learners, and for the theory.
 
     Example: `statmech cite ensemble > references.bib`.
     """

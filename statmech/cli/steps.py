@@ -1,4 +1,7 @@
-"""The steps of a run: simulate, solve, compare, draw. Each uses what is stored and writes what is missing."""
+"""The steps of a run: simulate, solve, compare, draw.
+
+Each step reuses stored results, and writes the missing ones.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +35,15 @@ UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
 
 
 def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
-    """Simulate the runs that the store lacks."""
-    import logging  # which Zarr imports, too; other commands start without it
+    """Simulate the runs that are missing in the store."""
+    import logging  # Zarr imports it as well; other commands start faster without it
 
     from simulate.run import remarks
     from statmech.cli.events import message
     from statmech.cli.options import Run
     from statmech.runtime.progress import shown
 
-    # of several writes that fail together Zarr raises one, which is reported; asyncio would print those of the others
+    # Zarr raises one of several failures of writing, and we report it; asyncio would print the other ones
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     verdict = job.scenario.not_judged if isinstance(options, Run) and not options.as_json else ""  # printed at the end
     for remark in remarks(job.scenario):
@@ -55,7 +58,7 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
                 bar.running(f"chunk {event['block']}")
             if options.as_json:
                 print(json.dumps(event), flush=True)
-            elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # which has no bar
+            elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # no progress bar
                 print(f"simulating {event['runs'] - event['done']:,} runs", file=sys.stderr, flush=True)
             elif sentence := message(event, job.scenario):
                 print(sentence, file=sys.stderr)
@@ -75,7 +78,7 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
 
 
 def recomputed(folder: Path, found: Verification, most: int) -> Verification:
-    """A verification with the runs of a sample recomputed."""
+    """Recompute a sample of runs, and return the verification with its outcome."""
     from simulate.execution.recomputation import recompute
 
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
@@ -85,9 +88,10 @@ def recomputed(folder: Path, found: Verification, most: int) -> Verification:
 
 
 def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
-    """The stored theory of exactly this config; that of another one is refused.
+    """Return the stored theory of exactly this config, None if it must be computed.
 
-    That of a smaller sweep or of another version, whose equations may differ, is recomputed.
+    Raises `StoreError` for the theory of another config. The theory of a smaller sweep, or of another version, whose
+    equations may differ, is recomputed.
     """
     from statmech.errors import StoreError
     from statmech.results import store, stored_theory
@@ -129,7 +133,7 @@ def solve(job: Job) -> xr.Dataset:
 
 
 def stored_results(job: Job) -> Results:
-    """The stored results of exactly this scenario; missing and failed runs are reported."""
+    """Return the stored results of exactly this scenario, and report missing and failed runs."""
     from statmech.results.status import read
     from statmech.results.store import load_simulation
     from statmech.results.stored_theory import load_theory
@@ -142,12 +146,12 @@ def stored_results(job: Job) -> Results:
     counts = read(job.simulation)
     if counts["missing"] or counts["failed"]:
         runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
-        print(f"{job.simulation}: {runs}; they are left out", file=sys.stderr)
+        print(f"{job.simulation}: {runs}; they are omitted", file=sys.stderr)
     return replace(results, status=counts)
 
 
 def _missing(job: Job, results: Results) -> str:
-    """Return which results a folder lacks, and the command that computes them."""
+    """Return a message that names the missing results, and the command that computes them."""
     if results.simulation is None:
         both = results.theory is None and not job.scenario.on_data
         lacking, command = ("simulation and no theory", "run") if both else ("simulation", "simulate")
@@ -159,7 +163,7 @@ def _missing(job: Job, results: Results) -> str:
 
 
 def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> Results:
-    """The results of a job, in its folder and with its figure."""
+    """Return the results of a job, with its folder and figure."""
     from statmech.results.results import Results
 
     known = Results(job.scenario, simulation, theory, name=job.name, figure=job.figure, folder=job.folder)
@@ -167,7 +171,10 @@ def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None)
 
 
 def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
-    """True if the results can be compared and drawn: no run is missing, and memory can hold them."""
+    """Return True if the results can be compared and drawn.
+
+    This is so if no run is missing and the results fit into memory. Otherwise the reason is printed.
+    """
     from simulate.execution.units import can_draw
     from statmech.scenarios.cost import estimate
 
@@ -183,7 +190,7 @@ def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
 
 
 def show(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
-    """Compare and draw what has been simulated; solve it first unless its theory is given."""
+    """Compare and draw simulated results, after solving the theory if it is not given."""
     from statmech.cli import output
     from statmech.results.store import load_simulation
 
@@ -199,9 +206,10 @@ def show(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
 
 
 def draw(results: Results, formats: frozenset[str] | None = None) -> None:
-    """Draw results into their folder in these formats, by default all, and the film of a figure that has one, as GIF.
+    """Draw results into their folder in these formats, by default all.
 
-    A format that the folder has is drawn again, too: a picture of older results beside a new one would mislead.
+    Formats that the folder already has are drawn again: a picture of older results next to a new one would mislead. A
+    figure with a film is drawn as GIF as well.
     """
     import figures
     from figures import captions, film
@@ -232,7 +240,7 @@ def draw_together(every: dict[str, Results], wish: Composition, folder: Path, fo
 
 
 def _saved(figure: Figure, stem: Path, formats: frozenset[str] | None) -> list[Path]:
-    """Write a figure in these formats, by default all, and in those that are there already."""
+    """Write a figure in these formats, by default all, and in all formats that exist already."""
     from figures import style
     from statmech.runtime import files
 
@@ -241,7 +249,7 @@ def _saved(figure: Figure, stem: Path, formats: frozenset[str] | None) -> list[P
 
 
 def end(outcome: Outcome) -> None:
-    """Exit with 1 if some of the runs have failed."""
+    """Exit with code 1 if some runs have failed."""
     if outcome.failed:
         print(f"{outcome.failed} runs have failed three times; --rerun-failed retries them", file=sys.stderr)
         raise typer.Exit(1)

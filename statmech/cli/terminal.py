@@ -1,4 +1,4 @@
-"""Printing to a terminal: text only, whatever control characters names contain."""
+"""Printing to a terminal, with the control characters of names escaped."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def print(*values: object, file: TextIO | None = None, flush: bool = False) -> N
 
 @cache
 def _names_of_several_lines(*arguments: str) -> list[str]:
-    """The names with a line break or a tab in the paths that the command line contains."""
+    """Return names with a line break or a tab, among the parts of paths on the command line."""
     names = {name for argument in arguments for name in Path(argument).parts}
     return sorted(name for name in names if name.strip() and escaped(name) != escape_name(name))

@@ -1,1 +1,1 @@
-"""Results: the datasets of simulation and theory, the stores that hold them, and how they are compared."""
+"""Results: the datasets of simulation and theory, their stores on disk, and their comparison."""

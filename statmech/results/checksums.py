@@ -1,9 +1,8 @@
 """Checksums of a store's own files, in the attributes of its group.
 
-zarr reads a missing chunk as missing values, and a changed `zarr.json` as another array. So the SHA-256 of everything
-that is written once (metadata, coordinates, all of a theory) stands in the attribute `sealed` of the group's
-`zarr.json`, together with that of this file itself. The chunks of a simulation, which are written later, have checksums
-of their own.
+zarr reads a missing chunk as missing values, and a changed `zarr.json` as another array. So the attribute `sealed` in
+the group's `zarr.json` holds the SHA-256 of every file that is written once (metadata, coordinates, all of a theory),
+and of this `zarr.json` itself. The chunks of a simulation are written later, and have their own checksums.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from statmech.errors import StoreError
 from statmech.runtime import files
 
 SEALED, ROOT = "sealed", "zarr.json"
-LARGEST, LARGEST_ROOT = 2**32, 2**28  # bytes of a file with a checksum, and of the group's metadata
+LARGEST, LARGEST_ROOT = 2**32, 2**28
 
 
 def write(store: Path) -> None:
@@ -35,9 +34,9 @@ def write(store: Path) -> None:
 
 
 def check_ordinary(store: Path) -> None:
-    """Raise `StoreError` for a store that is or contains a link, a pipe or a device: a stranger's may lead anywhere.
+    """Raise `StoreError` for a store that is or contains a link, a pipe or a device.
 
-    Reads no file; 10,000 chunks take 0.3 s.
+    A link in a stranger's store may lead anywhere. No file is read: 10,000 chunks take 0.3 s.
     """
     found = store if store.is_symlink() else next(files.unusual(store), None) if store.is_dir() else None
     if found is not None:
@@ -46,9 +45,9 @@ def check_ordinary(store: Path) -> None:
 
 
 def corrupted(store: Path) -> list[str]:
-    """The files with a checksum that are missing, or whose content has changed.
+    """Return the names of files that are missing or do not match their checksum.
 
-    A seal with a name outside the store is none: only the group's own metadata are returned, as if they had changed.
+    If the checksums include a name outside the store, only the group's metadata are returned, as if they had changed.
 
     >>> corrupted(Path("nowhere"))
     ['zarr.json']
@@ -64,16 +63,22 @@ def corrupted(store: Path) -> list[str]:
 
 
 def group_of(store: Path) -> Any:
-    """The metadata of a store's group, as JSON. Raises `OSError` and `ValueError`; `corrupted` checks them."""
+    """Return the metadata of a store's group, parsed from JSON but not checked.
+
+    Raises `OSError` and `ValueError`. Use `corrupted` to check the content.
+    """
     if _is_linked(store, ROOT):
         raise OSError(f"{store / ROOT}: is a symbolic link")
     return json.loads(files.read(store / ROOT, LARGEST_ROOT))
 
 
 def repair(store: Path, names: list[str], twin: Path) -> list[str]:
-    """Replace corrupted files by those of an identical store, `twin`; returns those that remain corrupted."""
+    """Replace corrupted files by copies from an identical store, `twin`.
+
+    Returns the names of files that remain corrupted.
+    """
     digests = group_of(store)["attributes"][SEALED]
-    for name in set(names).intersection(_names(twin)):  # a stranger's seal may have others
+    for name in set(names).intersection(_names(twin)):  # a stranger's store may list other names
         if _has_content(twin, name, digests[name]) and not _is_linked(store, name):
             (store / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(twin / name, store / name)
@@ -81,7 +86,10 @@ def repair(store: Path, names: list[str], twin: Path) -> list[str]:
 
 
 def _digest_of_group(group: dict[str, Any]) -> str:
-    """The checksum of a group's metadata without this checksum, independent of their layout as JSON."""
+    """Return the checksum of a group's metadata.
+
+    It excludes itself, and does not depend on the layout of the JSON.
+    """
     attributes = group["attributes"]
     others = {name: digest for name, digest in attributes[SEALED].items() if name != ROOT}
     plain = {**group, "attributes": {**attributes, SEALED: others}}
@@ -89,18 +97,18 @@ def _digest_of_group(group: dict[str, Any]) -> str:
 
 
 def _names(store: Path) -> list[str]:
-    """The names of a store's files, relative to it."""
+    """Return the names of a store's files, relative to the store."""
     return [str(file.relative_to(store)) for file in sorted(store.rglob("*")) if file.is_file()]
 
 
 def _is_inside(name: str) -> bool:
-    """True if a name of a seal, which may be a stranger's, is that of a file below the store."""
+    """Return True if a name in the list of checksums, which may be a stranger's, refers to a file inside the store."""
     path = PurePosixPath(name)
     return str(path) == name != "." and not path.is_absolute() and ".." not in path.parts
 
 
 def _is_linked(store: Path, name: str) -> bool:
-    """True if a part of a file's path is a symbolic link, from the store itself on."""
+    """Return True if the store, or any part of a file's path inside it, is a symbolic link."""
     path = store / name
     return any(part.is_symlink() for part in (path, *path.parents) if part.is_relative_to(store))
 

@@ -1,8 +1,8 @@
-"""Division of a sweep into chunks, which are simulated, written and read as a whole.
+"""Division of a sweep into chunks, each simulated, written and read in one piece.
 
 A chunk is a box of the grid (the sweep's axes, then seeds). It is one zarr chunk of every variable of a store, so that
-writers of different chunks never touch the same file. A chunk takes a few seconds of work: little is lost with one, and
-writing it costs little beside simulating it.
+writers of different chunks never touch the same file. A chunk takes a few seconds of work: losing one costs little, and
+writing it takes little time compared with its simulation.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from statmech.scenarios.axes import CHUNK_COMBINATIONS, MAX_COMBINATIONS
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import cores, estimate
 
-SEEDS = 64  # seeds of a chunk at most, a multiple of what any kind of scenario simulates together
-SECONDS, BYTES = 2.0, 2**26  # of a chunk, about
-MAX_CHUNKS = MAX_COMBINATIONS // CHUNK_COMBINATIONS  # of a store
+SEEDS = 64  # a multiple of the number of seeds that any kind of scenario simulates together
+SECONDS, BYTES = 2.0, 2**26  # approximate, from the estimated cost
+MAX_CHUNKS = MAX_COMBINATIONS // CHUNK_COMBINATIONS
 
 
 class Chunk(NamedTuple):
-    """A box of the grid: its number, and its slice of each axis of the sweep and of the seeds."""
+    """A box of the grid: its number, and its slices of the sweep's axes and the seeds."""
 
     number: int
     box: tuple[slice, ...]
 
     @property
     def corner(self) -> tuple[int, ...]:
-        """The index of its first parameter combination."""
+        """The index of the chunk's first parameter combination."""
         return tuple(side.start for side in self.box[:-1])
 
     @property
@@ -45,14 +45,14 @@ class Chunk(NamedTuple):
 
     @property
     def seeds(self) -> range:
-        """The seeds."""
+        """The seeds of the chunk's runs."""
         return range(self.box[-1].start, self.box[-1].stop)
 
 
 def chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
-    """The lengths of a chunk along each axis of a sweep, and along the seeds; a function of the scenario alone.
+    """Return the lengths of a chunk along each axis of a sweep, and along the seeds.
 
-    Raises `ScenarioError` for more chunks than a store may have.
+    They depend on the scenario alone. Raises `ScenarioError` for more chunks than a store may have.
     """
     cost = estimate(scenario)
     fitting = int(BYTES / (cost.bytes_ / cost.runs)) // scenario.together * scenario.together
@@ -60,7 +60,7 @@ def chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
     seconds, bytes_ = cores(scenario) * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
     cells = max(1, min(int(SECONDS / max(seconds, 1e-9)), int(BYTES / bytes_), CHUNK_COMBINATIONS))
     lengths = [seeds]
-    for length in reversed(scenario.shape.values()):  # the last axis first, as a grid is walked
+    for length in reversed(scenario.shape.values()):  # the last axis varies fastest
         lengths.append(min(length, cells))
         cells = max(1, cells // length)
     if (
@@ -77,7 +77,7 @@ def count_chunks(shape: Sequence[int], lengths: Sequence[int]) -> int:
 
 
 def chunks(shape: tuple[int, ...], lengths: tuple[int, ...]) -> Iterator[Chunk]:
-    """All chunks of a grid, the last axis fastest.
+    """Yield all chunks of a grid, with the last axis varying fastest.
 
     >>> [chunk.box for chunk in chunks((3, 2), (2, 2))]
     [(slice(0, 2, None), slice(0, 2, None)), (slice(2, 3, None), slice(0, 2, None))]

@@ -1,4 +1,4 @@
-"""References: the papers that a scenario's rules, learners, theory and figures come from, as BibTeX.
+"""References as BibTeX: the papers behind a scenario's rules, learners, theory and figures.
 
 **To cite a paper for a new method** add an entry to `references.bib`, in the form of the others, and name it in `cites`
 of the class of the rule, learner, classifier, loss or inputs.
@@ -16,7 +16,7 @@ from statmech.scenarios.axes import points
 from statmech.scenarios.base import AbstractScenario
 
 BIBLIOGRAPHY = Path(__file__).with_name("references.bib")
-# One entry, one field per line: ours is the only file read, so a library that reads any BibTeX would not pay.
+# One entry, with one field per line: this is the only file that we read, so a library for BibTeX is not worth it.
 ENTRY = re.compile(r"^@(\w+)\{(\w+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 FIELD = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
 TEXTS = {entry[2]: entry[0] for entry in ENTRY.finditer(BIBLIOGRAPHY.read_text(encoding="utf-8"))}
@@ -43,7 +43,7 @@ LETTER = re.compile(r"\\(ss|ae|AE|aa|AA|[oOlLi])(?![a-zA-Z])\s*")
 
 
 def cited(scenario: AbstractScenario) -> list[str]:
-    """The keys of the papers that a scenario uses, each once.
+    """Return the keys of the papers that a scenario uses, without duplicates.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def cited(scenario: AbstractScenario) -> list[str]:
 
 
 def bibtex(keys: Iterable[str]) -> str:
-    """The entries of these papers for LaTeX.
+    """Return the BibTeX entries of these papers.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def bibtex(keys: Iterable[str]) -> str:
 
 
 def readable(key: str) -> str:
-    """The reference to a paper as text.
+    """Return the reference to a paper as plain text.
 
     >>> readable("krauth1987")
     'Werner Krauth and Marc Mézard (1987). Learning algorithms with optimal stability in neural networks.
@@ -108,7 +108,7 @@ def readable(key: str) -> str:
 
 
 def plain(text: str) -> str:
-    r"""LaTeX text as Unicode: accents, letters and dashes converted, braces removed.
+    r"""Convert LaTeX text to Unicode: accents, letters and dashes are converted, braces removed.
 
     >>> plain(r"M{\'e}zard, Erd{\H{o}}s, Fran{\c c}ois, \"Orjan, Stra{\ss}e, {\O}ystein, {\'\i}, {LaTeX}, 1--2")
     'Mézard, Erdős, François, Örjan, Straße, Øystein, í, LaTeX, 1–2'
@@ -119,6 +119,6 @@ def plain(text: str) -> str:
 
 
 def _names(authors: str) -> str:
-    """Names in BibTeX's form, last name first, as a sentence has them."""
+    """Return authors in BibTeX's form, last name first, as a list of names for a sentence."""
     *others, last = [" ".join(reversed(name.split(", "))) for name in authors.split(" and ")]
     return f"{', '.join(others)} and {last}" if others else last

@@ -5,13 +5,13 @@ How large the largest deviation may be if theory is exact, and how many seeds ca
 eps_g, count as one.
 
 Where theory predicts mean and standard deviation of a run at this N (`corrections: true`), the simulation's own spread
-is not used: one seed is enough, and the bound is that of the normal distribution. Variables whose bias or standard
-deviation theory does not have are then left out.
+is not used: one seed is sufficient, and the bound comes from the normal distribution. Variables are then omitted if
+theory lacks their bias or standard deviation.
 
-Where theory states the standard error of its own value (`NAME_error`, of averages over samples) this is added in
+Where theory gives the standard error of its own value (`NAME_error`, for averages over samples), this error is added in
 quadrature.
 
-Where theory gives a bound instead of a value (`Variable.bound`) a deviation is meaningless; instead, the runs that
+Where theory gives a bound instead of a value (`Variable.bound`), a deviation is meaningless. Instead, the runs that
 satisfy the bound are counted, and the ratio closest to violating it is given.
 """
 
@@ -37,34 +37,34 @@ if TYPE_CHECKING:
 
     Simulation = xr.Dataset | Results
 
-ROUNDING = 1e-9  # smaller differences are rounding: at a given start every seed has the same R, q, l
+ROUNDING = 1e-9  # smaller differences are rounding errors: with a given start every seed has the same R, q, l
 
 
 def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Dataset:
-    r"""Deviation of simulation from theory in standard errors, for every variable that both datasets contain.
+    r"""Compute the deviation of simulation from theory in standard errors, for all variables of both datasets.
 
     .. math:: z = \frac{\overline{x} - x_\mathrm{theory}}{\sqrt{s^2 / n + \sigma^2}}
 
-    with mean :math:`\overline x` and standard deviation s over n seeds, and :math:`\sigma` the standard error of theory
-    where it states one, with its rounding of 1e-9; or, where theory has corrections, with its bias
-    added to :math:`x_\mathrm{theory}` and its standard deviation of one run in place of s. Students of an ensemble
-    that start alike are exchangeable, and their mean is compared; students that start differently, and all with a
-    predicted standard deviation, are compared one by one. Runs without a solution are left out, and so are values of
-    which some run has not converged, and variables that theory only bounds (`runs_within_bounds`).
+    Here :math:`\overline x` and s are mean and standard deviation over n seeds, and :math:`\sigma` is the standard
+    error of theory where it has one, combined with a rounding error of 1e-9. Where theory has corrections, its bias is
+    added to :math:`x_\mathrm{theory}`, and its standard deviation of one run replaces s. Students of an ensemble with
+    equal starts are exchangeable, and their mean is compared. Students with different starts, and all students with a
+    predicted standard deviation, are compared one by one. Runs without a solution are omitted. So are values where some
+    run has not converged, and variables that theory only bounds (`runs_within_bounds`).
 
     Parameters
     ----------
     simulation, theory
-        What `simulate.run` and `theory.solve` return; or the first alone, as `Results` with both.
+        Datasets from `simulate.run` and `theory.solve`; or the first argument alone, as `Results` with both.
 
     Returns
     -------
-    The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory, and all NaN of a sweep
-    whose runs rightly deviate from theory (`not_judged`). Of the attributes, `seeds` is the number of seeds,
-    `values` that of the values compared, and `independent` the number of independent values that they count as. With a
-    predicted standard deviation `left_out` names the variables left out, `unresolved` is the number of values where the
-    expansion in 1/N fails (`statmech.results.corrections.resolved`), and all values count as independent, whatever
-    their correlations: the bound is then too large rather than too small.
+    The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory. All are NaN if the
+    runs of a sweep rightly deviate from theory (`not_judged`). The attribute `seeds` is the number of seeds, `values`
+    the number of compared values, and `independent` the number of independent values that they are equivalent to. With
+    a predicted standard deviation `left_out` names the omitted variables, and `unresolved` is the number of values
+    where the expansion in 1/N fails (`statmech.results.corrections.resolved`). All values then count as independent,
+    regardless of their correlations, which makes the bound too large rather than too small.
 
     Raises `ScenarioError` for a single seed, unless theory has corrections.
     """
@@ -86,12 +86,12 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
 
 
 def predicts(theory: xr.Dataset) -> bool:
-    """True if theory predicts mean and standard deviation of a run of any variable."""
+    """Return True if theory predicts mean and standard deviation of a run for any variable."""
     return any(corrections.fully(theory, str(name)) for name in theory.data_vars)
 
 
 def _from_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], recorded: list[str]) -> xr.Dataset:
-    """The deviations in predicted standard errors, of the variables that have them."""
+    """Compute deviations in predicted standard errors, for all variables with a prediction."""
     known = [name for name in names if corrections.fully(theory, name)]
     deviations = runs[known].map(lambda values: _predicted_deviation(values, theory))
     count = int(sum(np.isfinite(values).sum() for values in deviations.values()))
@@ -116,14 +116,17 @@ def _predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
 
 
 def _where_converged(runs: xr.Dataset, names: list[str]) -> xr.Dataset:
-    """These variables, NaN in all runs where one with a solution has not converged: theory describes converged ones."""
+    """Return these variables with NaN at each point where a run with a solution has not converged.
+
+    Theory describes converged runs only.
+    """
     if not names or "converged" not in runs:
         return runs[names]
     return runs[names].where((runs.converged | ~_solved(runs, names)).all("seed"))
 
 
 def _solved(runs: xr.Dataset, names: list[str]) -> Any:
-    """True for each run that has a value of any of these variables."""
+    """Return True for each run that has a value of any of these variables."""
     return functools.reduce(operator.or_, (runs[name].notnull() for name in names))
 
 
@@ -133,13 +136,13 @@ def _compared(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
 
 def _deviation(values: Any, expected: Any, of_theory: Any) -> Any:
     difference, error = values.mean("seed") - expected, standard_error_of_runs(values)
-    spread = error > ROUNDING * abs(values.mean("seed"))  # seeds that are equal differ by rounding
+    spread = error > ROUNDING * abs(values.mean("seed"))  # equal seeds differ by rounding only
     known = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
     return (difference / np.hypot(error, np.hypot(of_theory, ROUNDING))).where(known, other=np.nan)
 
 
 def _numbers(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> dict[str, Any]:
-    """The attributes `values` and `independent`."""
+    """Return the attributes `values` and `independent` of the deviations."""
     known = [np.isfinite(_by_cell(values, recorded)) for values in deviations.data_vars.values()]
     samples = [_by_cell(values, ["seed", *recorded]) for values in runs.data_vars.values()]
     counts = np.array([mask.reshape(len(mask), -1).sum(axis=1) for mask in known]).sum(axis=0)
@@ -153,7 +156,10 @@ def _numbers(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> d
 
 
 def _by_cell(values: xr.DataArray, inside: list[str]) -> np.ndarray:
-    """An array (parameter combinations, *inside); of `inside`, the dimensions that there are."""
+    """Return values as an array (parameter combinations, *inner dimensions).
+
+    Missing dimensions among `inside` are ignored.
+    """
     last = [dim for dim in inside if dim in values.dims]
     outside = [dim for dim in values.dims if dim not in last]
     array = values.transpose(*outside, *last).values
@@ -162,14 +168,14 @@ def _by_cell(values: xr.DataArray, inside: list[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Row:
-    """One parameter combination of a sweep: its coordinates, and each variable's largest deviation, with its sign."""
+    """A parameter combination of a sweep, with the largest deviation of each variable, including its sign."""
 
     cell: dict[str, Any]
     largest: dict[str, float]
 
 
 def rows(distance: xr.Dataset) -> Iterator[Row]:
-    """The deviations of each parameter combination, the largest over all recorded times.
+    """Yield the deviations of each parameter combination, as the largest over all recorded times.
 
     >>> import simulate, theory
     >>> from statmech import Scenario
@@ -187,18 +193,18 @@ def rows(distance: xr.Dataset) -> Iterator[Row]:
 
 
 def bound(distance: xr.Dataset) -> float:
-    """The deviation that none of these exceeds with probability 1 - LEVEL if theory is exact.
+    """Return the bound that no deviation exceeds with probability 1 - `LEVEL` if theory is exact.
 
-    Student's t distribution for the number of seeds, or the normal distribution if the standard errors are predicted,
-    at LEVEL divided by the number of independent values (`statmech.results.multiplicity`).
+    It is a quantile of Student's t distribution for the number of seeds, or of the normal distribution if the standard
+    errors are predicted, at `LEVEL` divided by the number of independent values (`statmech.results.multiplicity`).
     """
     return multiplicity.bound(distance.attrs["independent"], None if _predicted(distance) else distance.attrs["seeds"])
 
 
 def fewest_seeds(distance: xr.Dataset) -> int:
-    """The number of seeds from which on as many deviations can be judged (`statmech.results.multiplicity`).
+    """Return the minimum number of seeds that can judge these deviations.
 
-    It is 1 if the standard errors are predicted.
+    It is 1 if the standard errors are predicted (see `statmech.results.multiplicity`).
     """
     return 1 if _predicted(distance) else multiplicity.fewest_seeds(distance.attrs["values"])
 
@@ -208,13 +214,13 @@ def _predicted(distance: xr.Dataset) -> bool:
 
 
 def magnitudes(distance: xr.Dataset) -> np.ndarray:
-    """The magnitudes of all deviations that are compared, without those of values that have no spread or no theory."""
+    """Return the magnitudes of all compared deviations, without values that have no spread or no theory."""
     values = np.concatenate([np.abs(values.values).ravel() for values in distance.data_vars.values()])
     return values[np.isfinite(values)]
 
 
 def can_judge(distance: xr.Dataset) -> bool:
-    """True if these deviations come from at least `fewest_seeds`."""
+    """Return True if the number of seeds is at least `fewest_seeds`."""
     return int(distance.attrs["seeds"]) >= fewest_seeds(distance)
 
 
@@ -224,14 +230,17 @@ def _largest(values: np.ndarray) -> float:
 
 
 def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
-    """The coordinates along the sweep's axes, in their order; along each, the one of its name first."""
+    """Return the names of coordinates along the sweep's axes, in the order of the axes.
+
+    For each axis, the coordinate with the axis's own name comes first.
+    """
     along = ((axis, str(name)) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,))
     return [name for _, name in sorted(along, key=lambda it: (axes.index(it[0]), it[0] != it[1], it[0].find(it[1])))]
 
 
 @dataclass(frozen=True)
 class WithinBound:
-    """The number of `of` runs that satisfy a bound, and the ratio run / bound that is closest to 1 or beyond it."""
+    """The number of runs that satisfy a bound, the number of all runs, and the worst ratio run / bound."""
 
     runs: int
     of: int
@@ -239,7 +248,7 @@ class WithinBound:
 
 
 def bounded(simulation: Simulation, theory: xr.Dataset | None = None) -> list[str]:
-    """The variables of both datasets that theory bounds."""
+    """Return the names of variables that theory bounds, among the variables of both datasets."""
     results = results_of(simulation, theory)
     return [name for name in _shared(results) if results.scenario.variables[name].bound]
 
@@ -247,16 +256,17 @@ def bounded(simulation: Simulation, theory: xr.Dataset | None = None) -> list[st
 def runs_within_bounds(
     simulation: Simulation, theory: xr.Dataset | None = None
 ) -> list[tuple[dict[str, Any], dict[str, WithinBound]]]:
-    """For each parameter combination of the sweep, its coordinates and the runs that satisfy each bound.
+    """Count the runs that satisfy each bound, for each parameter combination of a sweep.
 
-    A run without a value where theory has a bound violates it. Where theory gives no bound (NaN) no run counts, nor do
-    runs that are missing or have failed.
+    Returns pairs of coordinates and counts. A run without a value violates the bound that theory has for it. Where
+    theory gives no bound (NaN) no run counts. Missing and failed runs do not count either.
 
     >>> import simulate, theory
     >>> from statmech import Boosting
     >>> scenario = Boosting(booster="adaboost", s=1, P=[10, 100], seeds=3)
-    >>> [(cell, kept["stages"]) for cell, kept in runs_within_bounds(simulate.run(scenario), theory.solve(scenario))]
-    [({'P': 10}, WithinBound(runs=3, of=3, ratio=0.2)), ({'P': 100}, WithinBound(runs=3, of=3, ratio=0.1))]
+    >>> counts = runs_within_bounds(simulate.run(scenario), theory.solve(scenario))
+    >>> [(cell["P"], bounds["stages"].runs, bounds["stages"].ratio) for cell, bounds in counts]
+    [(10, 3, 0.2), (100, 3, 0.1)]
     """
     results = results_of(simulation, theory)
     runs, limits, scenario = *_both(results), results.scenario
@@ -285,12 +295,15 @@ def _kept(runs: Any, limit: Any, side: str) -> WithinBound:
 
 
 def _done(runs: Any) -> Any:
-    """True for each finished run: for all, unless the store says otherwise (`statmech.results.store.load`)."""
+    """Return True for each finished run.
+
+    All runs are finished unless the store records missing or failed ones (`statmech.results.store.load`).
+    """
     return runs.coords.get("done", runs.seed == runs.seed)
 
 
 def _seeds(simulation: xr.Dataset, least: int = 2) -> int:
-    """The smallest number of seeds behind a standard error, which needs at least as many."""
+    """Return the smallest number of seeds behind a standard error that has at least `least` seeds."""
     several = [count for count in _done(simulation).sum("seed").values.ravel().tolist() if count >= least]
     return min(several, default=least)
 
@@ -308,9 +321,9 @@ def _shared(results: Results) -> list[str]:
 
 
 def converged(simulation: Simulation) -> list[tuple[int, int]] | None:
-    """The numbers of converged runs and of all runs at the last recorded time, in the order of `rows`.
+    """Return the numbers of converged runs and of all runs at the last recorded time, in the order of `rows`.
 
-    None for a scenario whose runs always converge.
+    Returns None for a scenario whose runs always converge.
     """
     results = results_of(simulation)
     runs = results.simulation
@@ -322,7 +335,7 @@ def converged(simulation: Simulation) -> list[tuple[int, int]] | None:
 
 
 def unsolved(simulation: Simulation) -> tuple[int, int]:
-    """The number of finished runs that returned no solution, and that of all finished runs."""
+    """Return the number of finished runs without a solution, and the number of all finished runs."""
     results = results_of(simulation)
     runs = results.simulation
     if runs is None or "converged" not in runs:
@@ -334,5 +347,5 @@ def unsolved(simulation: Simulation) -> tuple[int, int]:
 
 
 def _last(values: xr.DataArray, results: Results) -> xr.DataArray:
-    """Values at the last recorded time."""
+    """Return values at the last recorded time."""
     return values.isel({dim: -1 for dim in values.dims if dim in results.scenario.recorded})

@@ -1,21 +1,21 @@
 r"""Predictions of theory for a run at finite N: its mean and its standard deviation, to order 1/N.
 
-A theory with `corrections: true` holds, beside a variable's value in the limit N -> infinity, its bias at this N
-(`NAME_bias`) and the standard deviation of one run (`NAME_std`). All that draws or compares asks `predicted`.
+In addition to a variable's value in the limit N -> infinity, a theory with `corrections: true` has the bias at this N
+(`NAME_bias`) and the standard deviation of one run (`NAME_std`). Figures and comparisons use `predicted`.
 
-**Where the next order is small** (`resolved`). The standard deviation s has relative errors of order 1/N. Three of them
-follow from what the theory has, with the bias b and the scale x that a variable fluctuates on: the value itself of a
-length or an error, 1 - abs(R) of a cosine.
+**Where the next order is small** (`resolved`). The standard deviation s has relative errors of order 1/N. Three errors
+can be estimated from the bias b and the scale x of a variable's fluctuations: x is the value itself for a length or an
+error, and 1 - abs(R) for a cosine.
 
-- Where the term of order :math:`1/\sqrt N` is small or vanishes, the spread of the next is that of its mean, b: the
-  variance is :math:`s^2 + b^2`, and s too small by :math:`b^2/2s^2`. All students of an AdaTron with label noise reach
-  the length eta/2. Predicted and simulated standard deviations of its length at N = 100 and 400, under a drift of 0.3:
-  :math:`\sqrt{1 + b^2/s^2}` = 1.35 and 1.10, seen 1.34 and 1.09.
-- Fluctuations multiply x (students are followed in log l and log theta), so that s grows or shrinks with the mean, by
-  b/x. The length of a textbook AdaTron that forgets (`decay: 5`): 1 + b/x = 0.87 and 0.74, seen 0.88 and 0.77.
+- Where the term of order :math:`1/\sqrt N` is small or vanishes, the next term has a spread equal to its mean, b: the
+  variance is :math:`s^2 + b^2`, and s is too small by :math:`b^2/2s^2`. All students of an AdaTron with label noise
+  reach the length eta/2. Predicted and simulated standard deviations of its length at N = 100 and 400, under a drift of
+  0.3: :math:`\sqrt{1 + b^2/s^2}` = 1.35 and 1.10, observed 1.34 and 1.09.
+- Fluctuations multiply x (the equations use log l and log theta), so that s grows or shrinks with the mean, by b/x. The
+  length of a textbook AdaTron that forgets (`decay: 5`): 1 + b/x = 0.87 and 0.74, observed 0.88 and 0.77.
 - The exponential of a Gaussian of variance :math:`s^2/x^2` has a standard deviation larger by :math:`s^2/4x^2`.
 
-A value is judged where each is at most 1/8.
+A value is judged where each error is at most 1/8.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from statmech.scenarios.variables import BIAS, ERROR, STD
 if TYPE_CHECKING:
     import xarray as xr
 
-NEXT = 1 / 8  # of the standard deviation, by each of the terms of the next order
+NEXT = 1 / 8  # for each of the three relative errors
 COSINES = ("R", "q")
-ROUNDING = 1e-9  # of values that every run has in common
+ROUNDING = 1e-9  # relative to the mean; a smaller spread means that all runs have the same value
 
 
 def predicted(theory: xr.Dataset, name: str) -> tuple[xr.DataArray, xr.DataArray | None]:
-    r"""The mean and the standard deviation of one run that theory predicts of a variable.
+    r"""Return the mean and the standard deviation that theory predicts for a variable in one run.
 
     .. math:: \langle x\rangle = x_\infty + \mathrm{bias} + O(N^{-2})
 
     Parameters
     ----------
     theory
-        What `theory.solve` returns, with or without corrections.
+        A dataset from `theory.solve`, with or without corrections.
     name
-        One of its variables.
+        A variable of this theory.
 
     Returns
     -------
     mean : xarray.DataArray
-        The value plus its bias; the value alone where theory has no bias of it.
+        The value plus its bias; the value alone if theory has no bias for it.
     std : xarray.DataArray or None
-        The standard deviation of one run; None where theory has none.
+        The standard deviation of one run; None if theory does not predict it.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def predicted(theory: xr.Dataset, name: str) -> tuple[xr.DataArray, xr.DataArray
 
 
 def fully(theory: xr.Dataset, name: str) -> bool:
-    """True if theory has both the bias and the standard deviation of a variable.
+    """Return True if theory has both the bias and the standard deviation of a variable.
 
     >>> from statmech import Scenario
     >>> from theory import solve
@@ -80,7 +80,7 @@ def fully(theory: xr.Dataset, name: str) -> bool:
 
 
 def error(theory: xr.Dataset, name: str) -> xr.DataArray | float:
-    """The standard error of theory's own value of a variable; 0 where it states none.
+    """Return the standard error of theory's own value of a variable, 0 if theory is exact.
 
     >>> from statmech import Scenario
     >>> from theory import solve
@@ -91,9 +91,10 @@ def error(theory: xr.Dataset, name: str) -> xr.DataArray | float:
 
 
 def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
-    """Return True where a variable's standard deviation is not zero and the terms of the next order in 1/N are small.
+    """Return True where a variable's standard deviation is not zero and terms of the next order in 1/N are small.
 
-    At a given start the deviation is zero but for rounding. Elsewhere nothing can be judged where this is false.
+    With a given start, the standard deviation is zero except for rounding. At all other points where this is False,
+    theory and simulation cannot be compared.
 
     >>> from statmech import Scenario
     >>> from theory import solve
@@ -110,7 +111,9 @@ def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def unresolved(theory: xr.Dataset, name: str) -> xr.DataArray:
-    """Return True where the expansion does not resolve a variable's standard deviation; nowhere if it has no bias.
+    """Return True where the expansion in 1/N does not resolve a variable's standard deviation.
+
+    Without a bias, this is False everywhere.
 
     >>> from statmech import Scenario
     >>> from theory import solve

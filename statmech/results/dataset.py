@@ -1,4 +1,4 @@
-"""The common form of all results: an xarray Dataset with the terms of the field, for simulation and theory alike.
+"""The common form of all results, from simulation or theory: an xarray Dataset with the terms of the field.
 
 `simulate.run` and `theory.solve` return the same variables on the same sweep axes and recorded times; the simulation
 has an additional `seed` axis, and variables that only a run has. In a sweep over K, students that a smaller ensemble
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def blank(scenario: AbstractScenario, seeds: int | None, **attrs: Any) -> xr.Dataset:
-    """A dataset of missing values: that of a simulation with these `seeds`, or, with None, that of a theory."""
+    """Return a dataset of missing values, for a simulation with these `seeds`, or for a theory if `seeds` is None."""
     import xarray as xr
 
     sizes = {name: len(values) for name, values in scenario.recorded.items()}
@@ -47,13 +47,13 @@ def blank(scenario: AbstractScenario, seeds: int | None, **attrs: Any) -> xr.Dat
 
 
 def _long_name(variable: Variable, theory: bool) -> str:
-    """The variable's long name; in a theory it may be that of a bound."""
+    """Return the variable's long name, which says so if theory only bounds the variable."""
     side = {"above": "upper bound: ", "below": "lower bound: "}.get(variable.bound if theory else "", "")
     return side + variable.long_name
 
 
 def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:
-    """The arrays of a dataset's variables, to `fill`: xarray's own indexing would take most of the time."""
+    """Return the arrays of a dataset's variables, for `fill`: indexing with xarray would take most of the time."""
     return {str(name): variable.values for name, variable in dataset.data_vars.items()}
 
 
@@ -63,9 +63,10 @@ def fill(
     values: dict[str, np.ndarray],
     seeds: slice | None = None,
 ) -> None:
-    """Write the values of one parameter combination, with an axis of seeds first if `seeds` selects some of them.
+    """Write the values of one parameter combination into arrays.
 
-    Of several combinations the index is one of arrays, and values have an axis of combinations before all others.
+    If `seeds` selects some seeds, the values begin with an axis of seeds. For several combinations, `index` consists of
+    arrays, and the values begin with an axis of combinations.
     """
     where = index + ((seeds,) if seeds is not None else ())
     outer = sum(map(np.ndim, index[:1])) + (seeds is not None)
@@ -74,17 +75,17 @@ def fill(
 
 
 def scenario_of(dataset: xr.Dataset) -> Any:
-    """The scenario of a dataset, from the config in its attributes.
+    """Return the scenario of a dataset, from the config in its attributes.
 
     Parameters
     ----------
     dataset
-        Of a simulation or a theory.
+        A dataset from a simulation or a theory.
 
     Returns
     -------
     AbstractScenario
-        Of the kind that the config describes.
+        A scenario of the kind that the config describes.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def scenario_of(dataset: xr.Dataset) -> Any:
 
 
 def misfits(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
-    """The names of variables and coordinates that do not have the dimensions and kind of those of a scenario."""
+    """Return the names of variables and coordinates without the dimensions or type that a scenario requires."""
     seeds = {"seed": scenario.seeds} if "seed" in dataset.dims else {}
     sizes = {name: len(values) for name, values in scenario.recorded.items()} | scenario.shape | seeds
     known = {name: it for name, it in scenario.variables.items() if seeds or it.in_theory}
@@ -115,20 +116,20 @@ def _dims(names: Any) -> tuple[Any, ...]:
 
 
 def describe_student(along: np.ndarray, across: np.ndarray, length: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    r"""R, length and generalization error of students, from the lengths of their parts along and across the teacher.
+    r"""Compute R, length and generalization error of students, from their components relative to the teacher.
 
     .. math:: R = a / l, \quad l = \sqrt{a^2 + b^2}, \quad \epsilon_g = \arctan(b / a) / \pi
 
     Parameters
     ----------
     along, across
-        a and b, of any shape; b >= 0.
+        Lengths a and b of the components parallel and perpendicular to the teacher, of any shape; b >= 0.
     length
-        l, where it is known more exactly than by this formula.
+        l, if it is known more exactly than by this formula.
 
     Returns
     -------
-    Arrays of that shape; R is NaN for a student of length 0.
+    Arrays of the same shape; R is NaN for a student of length 0.
 
     >>> {name: float(value.round(3)) for name, value in describe_student(np.array(1.0), np.array(1.0)).items()}
     {'R': 0.707, 'length': 1.414, 'eps_g': 0.25}
@@ -138,16 +139,16 @@ def describe_student(along: np.ndarray, across: np.ndarray, length: np.ndarray |
 
 
 def describe(along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
-    r"""Order parameters and errors of an ensemble, from the students' parts along and across the teacher.
+    r"""Compute order parameters and errors of an ensemble, from the students' components relative to the teacher.
 
-    The majority vote, which depends on more than pairs of students, is computed elsewhere.
+    The error of the majority vote depends on more than pairs of students, and is computed elsewhere.
 
     Parameters
     ----------
     along
-        :math:`a_k`, of shape (..., t, K).
+        Components :math:`a_k` parallel to the teacher, of shape (..., t, K).
     across
-        The Gram matrix of the parts across the teacher, of shape (..., t, K, K).
+        The Gram matrix of the components perpendicular to the teacher, of shape (..., t, K, K).
 
     Returns
     -------
@@ -167,7 +168,11 @@ def describe(along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def gram_of(along: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """The Gram matrices (..., K+1, K+1) of teacher and students from their parts along and across the teacher."""
+    """Return the Gram matrices (..., K+1, K+1) of teacher and students.
+
+    The students are given by their components parallel to the teacher, and by the Gram matrix of the perpendicular
+    components.
+    """
     students = along[..., :, None] * along[..., None, :] + across
     K = along.shape[-1]
     gram = np.ones((*along.shape[:-1], K + 1, K + 1))
@@ -180,7 +185,7 @@ Progress = Callable[[int, int], None]
 
 
 def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iterable[Any]:
-    """The items; `progress(done, total)` is called after each."""
+    """Yield the items, and call `progress(done, total)` after each item."""
     for done, item in enumerate(items, 1):
         yield item
         if progress:
@@ -188,14 +193,17 @@ def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iter
 
 
 def _label(value: Any) -> Any:
-    """A value on the axis of a dataset: a number or a word, which other objects have as their names."""
+    """Return a value on the axis of a dataset as a number, or as the text that names it."""
     if isinstance(value, str | Number):
         return value
     return label_of(value) if isinstance(value, Inputs) else str(value)
 
 
 def coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, Any]:
-    """The coordinates of a scenario's dataset, with their descriptions; of seeds, too, if these have a size."""
+    """Return the coordinates of a scenario's dataset, with descriptions.
+
+    They include seeds if `sizes` has a number of seeds.
+    """
     recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
     coords: dict[str, Any] = {
         name: (name, values, {"long_name": scenario.describe(name).meaning} | ({"units": "1"} if name == "t" else {}))
@@ -204,9 +212,7 @@ def coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, 
     along = {name: dim for dim, group in scenario.dimensions.items() for name in group}
     for name, value in scenario.axis_values().items():
         value = tuple(map(_label, value)) if is_axis(value) else _label(value)
-        if is_axis(value) and any(
-            isinstance(one, str) for one in value
-        ):  # a word among numbers makes all of them words
+        if is_axis(value) and any(isinstance(one, str) for one in value):  # a text makes all values of the axis texts
             value = tuple(one if isinstance(one, str) else f"{one:.15g}" for one in value)
         attrs = {"long_name": scenario.describe(name).meaning}
         coords[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)

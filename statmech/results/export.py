@@ -14,16 +14,17 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    Either = xr.Dataset | Results | None  # the second of two arguments is then the theory
+    Either = xr.Dataset | Results | None
 
 FORMATS = (".csv", ".nc")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # the first character of a formula in a spreadsheet
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # spreadsheets read a text with one of these prefixes as a formula
 
 
 def write(simulation: Either, theory: xr.Dataset | None, path: Path) -> None:
-    """Write a CSV or NetCDF file, whole or not at all; the suffix of its name selects the format.
+    """Write results atomically to a CSV or NetCDF file.
 
-    Raises `ConfigError` for another suffix, `StoreError` if the file cannot be written.
+    The suffix of the file's name selects the format. Raises `ConfigError` for another suffix, `StoreError` if the file
+    cannot be written.
     """
     if path.suffix not in FORMATS:
         raise ConfigError(f"{path}: the file's name must end with {' or '.join(FORMATS)}")
@@ -31,7 +32,10 @@ def write(simulation: Either, theory: xr.Dataset | None, path: Path) -> None:
 
 
 def csv(simulation: Either, theory: xr.Dataset | None = None) -> bytes:
-    """The `table` as a CSV file; a text that a spreadsheet would read as a formula is preceded by an apostrophe."""
+    """Return the `table` as the content of a CSV file.
+
+    Texts that a spreadsheet would read as a formula are preceded by an apostrophe.
+    """
     frame = table(simulation, theory)
     return bytes(frame.map(_no_formula).to_csv(index=False).encode())
 
@@ -41,12 +45,12 @@ def _no_formula(entry: Any) -> Any:
 
 
 def table(simulation: Either, theory: xr.Dataset | None = None) -> pd.DataFrame:
-    """A row per variable and point of the sweep: mean over seeds, its standard error, number of seeds, theory.
+    """Return a table with a row per variable and sweep point: mean over seeds, standard error, seeds, theory.
 
     Parameters
     ----------
     simulation, theory
-        Either may be None; or the first alone, as `Results`.
+        Two datasets, one possibly None; or the first argument alone, as `Results`.
 
     Returns
     -------
@@ -97,7 +101,7 @@ def _rows(name: str, results: Results) -> pd.DataFrame:
 
 
 def netcdf(simulation: Either, theory: xr.Dataset | None = None) -> bytes:
-    """Both datasets as one NetCDF file: the simulation's variables, and theory's with the suffix `_theory`."""
+    """Return both datasets as the content of one NetCDF file, where theory's variables have the suffix `_theory`."""
     import xarray as xr
 
     results = results_of(simulation, theory)

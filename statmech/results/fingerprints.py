@@ -1,14 +1,14 @@
-r"""Fingerprints: 64 bits per run that bind its numbers to their sweep, their variables and their place.
+r"""Fingerprints: 64 bits per run that bind its numbers to their sweep, their variables and their position.
 
 A checksum detects that a file has changed, but not that it belongs elsewhere. The fingerprint of run p is
 
 .. math:: F_p = p\,a + \sum_v \sum_j k_{vj}\,(x_{vj} \oplus \lfloor x_{vj} / 2^{32} \rfloor) \mod 2^{64}
 
-over the 64-bit words x of its values of each variable v, with odd numbers a and k that are derived from the config, the
-digests of its data and the variable's name. Runs are numbered over the whole sweep, its last axis and the seeds
-fastest. Two runs, variables or sweeps that are exchanged agree with a probability of about :math:`2^{-32}`. This guards
-against accidents, not against forgery. Each run has its own fingerprint, so that a chunk may be filled in several
-passes, and a kill between two files leaves finished runs verifiable.
+where x are the 64-bit words of the run's values of each variable v, and a and k are odd numbers that are derived from
+the config, the digests of its data and the variable's name. Runs are numbered over the entire sweep, with the seeds and
+then its last axis varying fastest. Two runs, variables or sweeps that are exchanged agree with a probability of about
+:math:`2^{-32}`. This guards against accidents, not against forgery. Each run has its own fingerprint, so that a chunk
+may be filled in several passes, and a kill between two files leaves finished runs verifiable.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import numpy as np
 
 from statmech.results.stored_config import without_figure
 
-FINGERPRINT = "fingerprint"  # of each run, in the store of a sweep
-ROWS = 2**20  # words that are processed together, so that memory stays small compared with the values
+FINGERPRINT = "fingerprint"  # in the store of a sweep, with one value per run
+ROWS = 2**20  # keeps the memory small compared with the values
 
 
 def salt_of(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:
-    """The key of a sweep's fingerprints: a hash of its config, without the figure, and of the digests of its data.
+    """Return the key of a sweep's fingerprints: a hash of its config, without the figure, and of its data digests.
 
     >>> salt_of({"rule": "hebb", "figure": "overlay"}, {}) == salt_of({"rule": "hebb"}, {})
     True
@@ -36,7 +36,7 @@ def salt_of(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:
 
 
 def fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, salt: bytes) -> np.ndarray:
-    """The fingerprint of each run.
+    """Compute the fingerprint of each run.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, salt: bytes
     runs
         The number of each run in its sweep.
     salt
-        The sweep's key (`salt_of`).
+        The key of the sweep (`salt_of`).
 
     Returns
     -------
@@ -69,13 +69,13 @@ def fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, salt: bytes
 
 
 def _words(flat: np.ndarray) -> np.ndarray:
-    """The bytes of each row as 64-bit words, the last one padded with zeros."""
+    """Return the bytes of each row as 64-bit integers, padded with zeros at the end."""
     octets = flat.view(np.uint8).reshape(len(flat), -1) if flat.size else np.zeros((len(flat), 0), np.uint8)
     padding = -octets.shape[1] % 8
     return (np.pad(octets, ((0, 0), (0, padding))) if padding else octets).view(np.uint64)
 
 
 def _numbers(salt: bytes, name: str, count: int) -> np.ndarray:
-    """Odd 64-bit numbers of a variable, the same on every machine."""
+    """Return odd 64-bit numbers for a variable, the same on every machine."""
     drawn = hashlib.shake_128(salt + name.encode()).digest(8 * count)
     return np.frombuffer(drawn, "<u8").astype(np.uint64) | np.uint64(1)

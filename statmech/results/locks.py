@@ -1,9 +1,9 @@
-"""Write locks on a store, exclusive or shared among shards. The operating system releases those of a dead process.
+"""Write locks on a store, exclusive or shared among shards. The operating system releases locks of a dead process.
 
-There are two files beside the store. `.NAME.lock` is held for a whole run: by one process exclusively, or by the shards
-of one sweep together. `.NAME.writing` is held briefly: shared, while a chunk is compared with the store and written;
-exclusively, while a store is created, extended or replaced. So a chunk reaches only the store that its writer opened,
-even if the writer is a worker of a run that has died.
+There are two lock files next to the store. `.NAME.lock` is locked during a run: exclusively by one process, or jointly
+by the shards of one sweep. `.NAME.writing` is locked briefly: shared, while a chunk is compared with the store and
+written; exclusively, while a store is created, extended or replaced. So a chunk reaches only the store that its writer
+opened, even if the writer is a worker of a run that has died.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from statmech.runtime import system
 from statmech.runtime.system import EXCLUSIVE, SHARED
 
 T = TypeVar("T")
-RETRIES, PAUSE = 5, 0.05  # a process that asks for the owner of a lock holds it for an instant
-QUIET = 2.0  # seconds of waiting that are not reported
+RETRIES, PAUSE = 5, 0.05  # a process that reads the owner of a lock briefly holds it
+QUIET = 2.0  # report only longer waits
 EXCLUSIVE_TO_EXTEND = (
     "A sweep is extended or replaced only while no other process writes it: wait until that process has ended, or "
     "choose another folder"
@@ -33,37 +33,37 @@ NO_LOCKS = "several processes cannot share one sweep on a system without file lo
 
 
 class Lock:
-    """An open lock file; if another process removes it, it is opened again."""
+    """An open lock file, which is opened again if another process removes it."""
 
     def __init__(self, place: Path):
-        self.place = place
+        self.path = place
         self._file = opened(place, os.O_RDWR | os.O_CREAT)
 
     def take(self, mode: int) -> bool:
-        """Try to take the lock, `SHARED` or `EXCLUSIVE`; False if another process holds it."""
-        while self._lock(mode):
-            if _is_at(self._file, self.place):
+        """Try to take the lock, `SHARED` or `EXCLUSIVE`, and return False if another process holds it."""
+        while self._try_lock(mode):
+            if _is_at(self._file, self.path):
                 return True
             self._file.close()
-            self._file = opened(self.place, os.O_RDWR | os.O_CREAT)
+            self._file = opened(self.path, os.O_RDWR | os.O_CREAT)
         return False
 
-    def _lock(self, mode: int) -> bool:
+    def _try_lock(self, mode: int) -> bool:
         try:
             return system.lock(self._file, mode)
         except OSError as failure:  # ENOLCK, EOPNOTSUPP, ...: a network disk without locks
             reason = failure.strerror or failure
-            raise StoreError(f"{self.place}: cannot be locked: {reason}. Store results on a local disk") from None
+            raise StoreError(f"{self.path}: cannot be locked: {reason}. Store results on a local disk") from None
 
     def release(self, remove: bool = True) -> None:
         """Release the lock, and `remove` the file if no other process holds it."""
         with contextlib.suppress(OSError):
-            if remove and self._lock(EXCLUSIVE) and _is_at(self._file, self.place):
-                self.place.unlink()
+            if remove and self._try_lock(EXCLUSIVE) and _is_at(self._file, self.path):
+                self.path.unlink()
         self._file.close()
 
     def sign(self) -> None:
-        """Write the owner into the file; on a full disk it remains empty."""
+        """Write this process as the owner into the file, which remains empty on a full disk."""
         signature = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
         with contextlib.suppress(OSError):
             os.ftruncate(self._file.fileno(), 0)
@@ -71,45 +71,45 @@ class Lock:
             os.write(self._file.fileno(), json.dumps(signature).encode())
 
     def owner(self) -> str:
-        """The process that has signed it."""
+        """Return the process that has signed the lock file."""
         return _owner(self._file)
 
 
 class Claim:
-    """A process's claim to write the store at `path`: exclusively, or as one shard of several."""
+    """The right of a process to write the store at `path`, exclusively or as one of several shards."""
 
     def __init__(self, path: Path, lock: Lock, exclusive: bool):
         self.path, self.lock, self.exclusive = path, lock, exclusive
 
     def open(self, find: Callable[[], T | None], create: Callable[[], T], wait: Callable[[str], None]) -> T:
-        """The store that `find` returns, or else the one that `create` returns while no other process writes it.
+        """Return the store that `find` returns, or else create it by `create` while no other process writes.
 
-        Both are called while no process writes a chunk. A shard shares the lock with the others; an exclusive run calls
-        `create` at once. `wait` is called with the owner's name where another process is creating the store.
-        Raises `StoreError` with the name of the process that holds the store.
+        Both functions are called while no process writes a chunk. A shard shares the lock with the other shards. An
+        exclusive run calls `create` at once. `wait` is called with the owner's name if another process is creating the
+        store. Raises `StoreError` with the name of the process that holds the store.
         """
         if not self.exclusive:
             with writing(self.path):
                 store = find()
                 if store is not None:
-                    self._take(SHARED)
+                    self._take_lock(SHARED)
                     return store
         with writing(self.path, exclusive=True, wait=wait):
             store = None if self.exclusive else find()  # another shard may have created it meanwhile
             if store is None:
-                self._take(EXCLUSIVE)
+                self._take_lock(EXCLUSIVE)
                 store = create()
-            self._take(EXCLUSIVE if self.exclusive else SHARED)
+            self._take_lock(EXCLUSIVE if self.exclusive else SHARED)
         return store
 
-    def _take(self, mode: int) -> None:
+    def _take_lock(self, mode: int) -> None:
         hint = f". {EXCLUSIVE_TO_EXTEND}" if mode == EXCLUSIVE and not self.exclusive else ""
         _take(self.lock, mode, f"{self.path}: is being written by", hint)
 
 
 @contextlib.contextmanager
 def claimed(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
-    """A claim to write the store at `path`, for as long as the context lasts.
+    """Open a context that holds a claim to write the store at `path`.
 
     Raises `StoreError` if the folder cannot be written, if another process computes the same shard, or for any shard
     on a system without locks.
@@ -128,12 +128,12 @@ def claimed(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
             _take(own, EXCLUSIVE, f"{path}: shard {k} of {n} is being written by")
         lock = Lock(_lock_of(path))
         closing.callback(lock.release)
-        closing.callback(lambda: Lock(_writing_of(path)).release())  # left behind by writers of chunks
+        closing.callback(lambda: Lock(_writing_of(path)).release())  # writers of chunks leave the file
         yield Claim(path, lock, n == 1)
 
 
 def owner(path: Path) -> str:
-    """The process that writes the store at `path` now, and its host; empty if there is none."""
+    """Return the process that writes the store at `path` now, and its host, or an empty text."""
     with contextlib.suppress(OSError, StoreError), opened(_lock_of(path), os.O_RDWR) as file:
         if not system.lock(file, EXCLUSIVE):
             return _owner(file)
@@ -159,7 +159,10 @@ def writing(path: Path, exclusive: bool = False, wait: Callable[[str], None] | N
 
 
 def opened(path: Path, flags: int) -> IO[str]:
-    """An open lock or log file. Raises `StoreError` for a symbolic link, whose target would be overwritten."""
+    """Open a lock file or log.
+
+    Raises `StoreError` for a symbolic link, whose target would be overwritten.
+    """
     try:
         number = system.opened(path, flags, follow=False)
     except OSError as failure:
@@ -193,7 +196,7 @@ def _writing_of(path: Path) -> Path:
 
 
 def _is_at(file: IO[str], place: Path) -> bool:
-    """True if an open file still has this name."""
+    """Return True if an open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), place.stat(follow_symlinks=False))
     except OSError:

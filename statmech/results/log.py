@@ -1,4 +1,4 @@
-"""The log of a store: a line of JSON per event, in one file per shard beside the store."""
+"""The log of a store: a line of JSON per event, in one file per shard next to the store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Listener = Callable[[Event], None]
 
 
 class Log:
-    """Writes events to a shard's file, and passes them to a listener.
+    """The log file of a shard, which also passes events to a listener.
 
     Raises `StoreError` if the file is a symbolic link. A log that cannot be written, as on a full disk, is omitted.
     """
@@ -33,7 +33,7 @@ class Log:
         suffix = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
         self.path, self.listener = store.with_name(f"{store.stem}{suffix}.log"), listener
         if self.path.is_symlink():
-            opened(self.path, os.O_WRONLY)  # raises; later, a log that cannot be written is omitted
+            opened(self.path, os.O_WRONLY)  # raises now; later, a log that cannot be written is omitted
 
     def __call__(self, **event: Any) -> None:
         event = {"time": time.strftime(TIME), **event}
@@ -43,7 +43,7 @@ class Log:
             self.listener(event)
 
     def suspects(self) -> set[int]:
-        """The chunks that were being simulated when each of the last two runs died."""
+        """Return the chunks that were being simulated both times when the last two runs died."""
         last = runs(self.path)[-2:]
         if len(last) < 2 or any(run[-1]["event"] == "ended" for run in last):
             return set()
@@ -51,12 +51,12 @@ class Log:
 
 
 def logs(store: Path) -> list[Path]:
-    """The log files of a store."""
+    """Return the log files of a store."""
     return sorted([store.with_suffix(".log"), *store.parent.glob(f"{store.stem}-*-of-*.log")])
 
 
 def runs(log: Path) -> list[list[Event]]:
-    """The events of each run of a log; incomplete and corrupted lines are skipped."""
+    """Return the events of each run in a log, without incomplete and corrupted lines."""
     every: list[list[Event]] = []
     for line in _lines(log):
         event = _event(line)
@@ -70,7 +70,7 @@ def runs(log: Path) -> list[list[Event]]:
 
 
 def unfinished(run: list[Event]) -> set[int]:
-    """The chunks that a run has begun and not written."""
+    """Return the chunks that a run has started but not written."""
     begun = {event["block"] for event in run if event["event"] == "playing"}
     return begun - {event["block"] for event in run if event["event"] == "written"}
 
@@ -84,7 +84,7 @@ def _lines(log: Path) -> list[str]:
 
 
 def _event(line: str) -> Event | None:
-    """The event of a line, if it has the keys that its readers need."""
+    """Return the event of a line, or None if keys that its readers need are missing."""
     try:
         event = json.loads(line)
         time.strptime(event["time"], TIME)

@@ -2,27 +2,27 @@ r"""The bound on the largest of many deviations if theory is exact, and the numb
 
 A deviation in standard errors, :math:`t = \sqrt n\,(\overline x - x_\mathrm{theory})/s` from n seeds, has Student's
 distribution with n - 1 degrees of freedom, because the order parameters of a large system fluctuate as Gaussians (their
-skewness is :math:`O(1/\sqrt N)`). Of M values the largest exceeds c with a probability of at most
-:math:`M\,P(|t| > c)`; this is too much where several exceed c together, as neighbouring times do, and as R and
-:math:`\epsilon_g = \arccos(R)/\pi` always do. A group of k values beyond c is counted once by the weight 1/k:
+skewness is :math:`O(1/\sqrt N)`). The largest of M values exceeds c with a probability of at most
+:math:`M\,P(|t| > c)`. This bound is too large where several values exceed c together, as at neighbouring times, and
+as R and :math:`\epsilon_g = \arccos(R)/\pi` always do. A group of k values above c is counted once by the weight 1/k:
 
 .. math:: P(\max_j |t_j| > c) = \sum_j P(|t_j| > c)\,\langle 1/k \rangle_{|t_j| > c} = M'\,P(|t| > c),
     \qquad M' = M\,\langle 1/k \rangle,
 
-which is exact. The mean is taken over Gaussian samples with the correlations of the runs, in which a random value is
-beyond c (`independent`). Parameter combinations are counted as independent, as they are in online learning; where they
-share their data the bound is too large rather than too small.
+which is exact. The mean is taken over Gaussian samples with the correlations of the runs, given that a random value
+exceeds c (`independent`). Parameter combinations are counted as independent, as they are in online learning. Where they
+share their data, the bound is too large rather than too small.
 
 **How many seeds can judge.** If the standard deviation :math:`\sigma` were known, n seeds would find a deviation of
 :math:`c_\infty\sigma/\sqrt n`, where :math:`c_\infty` is the bound of the normal distribution; with the standard
 deviation estimated from the same seeds, it must be :math:`c_n\sigma/\sqrt n`. So n seeds find only as much as
-:math:`n\,(c_\infty/c_n)^2` seeds would if :math:`\sigma` were known. Where these are fewer than n/2, most seeds are
+:math:`n\,(c_\infty/c_n)^2` seeds would if :math:`\sigma` were known. Where this number is below n/2, most seeds are
 used up in estimating the standard errors, and the bound lies far in the tails of Student's distribution, where a few
-seeds that happen to agree lead to any value. Seeds can judge from
+seeds that happen to agree lead to any value. Seeds can judge if
 
 .. math:: c_n \le \sqrt2\,c_\infty
 
-on (`fewest_seeds`): 8 seeds for one value, 15 for 100, 18 for 1,000.
+(`fewest_seeds`): at least 8 seeds for one value, 15 for 100, 18 for 1,000.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-LEVEL = 0.01  # probability that a sweep whose theory is exact has any value beyond the bound
-EFFICIENCY = 0.5  # of seeds that can judge, compared with as many and known standard deviations
-DRAWS = 400  # samples: the number of independent values is known to about 5 %, the bound to 0.5 %
-NORMAL = 64  # seeds in a sample: with more, groups beyond the bound are those of normal deviates
+LEVEL = 0.01  # probability that any value exceeds the bound although theory is exact
+EFFICIENCY = 0.5  # relative to seeds with known standard deviations
+DRAWS = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
+NORMAL = 64  # with more seeds, Student's distribution is close to normal
 
 
 def bound(values: float, seeds: int | None) -> float:
-    """The deviation, in standard errors, that none of as many independent values exceeds with probability 1 - LEVEL.
+    """Compute the bound that no independent value exceeds with probability 1 - `LEVEL`, in standard errors.
 
     Parameters
     ----------
     values
         The number of independent values.
     seeds
-        The number of seeds from which each standard error is estimated, at least 2; None if the standard errors are
-        known: the bound is then that of the normal distribution.
+        The number of seeds behind each estimated standard error, at least 2. None if the standard errors are known: the
+        bound then comes from the normal distribution.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def bound(values: float, seeds: int | None) -> float:
 
 
 def fewest_seeds(values: int) -> int:
-    """The number of seeds from which on the deviations of as many values can be judged.
+    """Compute the minimum number of seeds that can judge the deviations of independent values.
 
     Parameters
     ----------
@@ -89,20 +89,20 @@ def fewest_seeds(values: int) -> int:
 
 
 def independent(counts: np.ndarray, runs: Callable[[int], np.ndarray], seeds: int) -> float:
-    r"""The number :math:`M' = M\langle 1/k\rangle` of independent values that correlated values count as.
+    r"""Count correlated values as an equivalent number :math:`M' = M\langle 1/k\rangle` of independent values.
 
     Parameters
     ----------
     counts
-        The number of values compared of each parameter combination.
+        The number of compared values for each parameter combination.
     runs
-        Returns the runs of one of them, shape (seeds, values); NaN where a seed has no value.
+        Returns the runs of a parameter combination, shape (seeds, values); NaN where a seed has no value.
     seeds
-        The number of seeds from which standard errors are estimated.
+        The number of seeds behind each estimated standard error.
 
     Returns
     -------
-    A number between 1 and the sum of `counts`; 0 if that is 0. The same runs give the same number.
+    A number between 1 and the sum of `counts`; 0 if this sum is 0. The same runs give the same number.
 
     Examples
     --------
@@ -126,28 +126,31 @@ def independent(counts: np.ndarray, runs: Callable[[int], np.ndarray], seeds: in
 
 
 def _tail(values: float) -> float:
-    """The probability beyond the bound on either side."""
+    """Return the probability of exceeding the bound on either side."""
     return LEVEL / 2 / max(values, 1)
 
 
 def _factor(runs: np.ndarray) -> np.ndarray:
-    """F of at most as many rows as seeds, with F^T F the correlations of runs (seeds, values)."""
+    """Return a factor F with F^T F equal to the correlations of runs (seeds, values)."""
     deviations = np.nan_to_num(runs - np.nanmean(runs, axis=0))
     return np.asarray(np.linalg.qr(deviations / np.linalg.norm(deviations, axis=0), mode="r"))
 
 
 def _group(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
-    """The number of values beyond the bound in a Gaussian sample in which a random one is."""
+    """Draw a Gaussian sample where a random value exceeds the bound, and count all values that do."""
     sample = rng.standard_normal((seeds, len(factor))) @ factor
     one = rng.integers(factor.shape[1])
     pushed = _beyond(sample[:, one], tail, rng)
-    sample += np.outer(pushed - sample[:, one], factor[:, one] @ factor)  # the others follow by regression
+    sample += np.outer(pushed - sample[:, one], factor[:, one] @ factor)  # other values follow by regression
     t = np.sqrt(seeds) * sample.mean(axis=0) / sample.std(axis=0, ddof=1)
     return max(1, int(np.sum(np.abs(t) > -stdtrit(seeds - 1, tail))))
 
 
 def _beyond(sample: np.ndarray, tail: float, rng: np.random.Generator) -> np.ndarray:
-    """A Gaussian sample given that its t exceeds the bound: of the same norm, turned towards equal values."""
+    """Draw a Gaussian sample conditioned on t above the bound.
+
+    The given sample is rotated towards equal values, which leaves its norm unchanged.
+    """
     seeds, across = len(sample), sample - sample.mean()
     t = -stdtrit(seeds - 1, tail * (1 - rng.random()))
     direction = t / np.sqrt(seeds) + across * np.sqrt((seeds - 1) / np.sum(across**2))

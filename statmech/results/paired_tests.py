@@ -15,7 +15,7 @@ from statmech.numerics.statistics import standard_error
 if TYPE_CHECKING:
     import xarray as xr
 
-LEVEL = 0.05  # significance of the t-test, as in the paper's Table 1
+LEVEL = 0.05  # as in Table 1 of Jackson & Craven
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class PairedTest:
     Parameters
     ----------
     cell
-        Its coordinates.
+        The coordinates of the parameter combination.
     means
         Means over shuffles and folds.
     errors
         Standard errors over folds, averaged over shuffles.
     worse, better
-        The numbers of shuffles in which it is significantly less, or more, accurate than boosting, by a paired
+        The numbers of shuffles where the classifier is significantly less, or more, accurate than boosting, by a paired
         two-tailed t-test over folds; None if there is no such test.
     """
 
@@ -48,12 +48,12 @@ class PairedTest:
 
 
 def paired_tests(study: xr.Dataset) -> Iterator[PairedTest]:
-    """The tests of all parameter combinations of a study, in the order of its axes.
+    """Yield the tests of all parameter combinations of a study, in the order of its axes.
 
     Parameters
     ----------
     study
-        A dataset of a study.
+        A simulated study.
 
     Yields
     ------
@@ -88,7 +88,10 @@ def _paired_test(study: xr.Dataset, place: dict[str, int]) -> PairedTest:
 
 
 def _reference(study: xr.Dataset, place: dict[str, int]) -> np.ndarray | None:
-    """The accuracies (seed, fold) of boosting with otherwise equal parameters; None if there are none to compare."""
+    """Return the accuracies (seed, fold) of boosting with otherwise equal parameters.
+
+    Returns None for boosting itself, and for a study without boosting.
+    """
     names = study.classifier.values.ravel().tolist()
     if "classifier" not in place or REFERENCE not in names or names[place["classifier"]] == REFERENCE:
         return None
@@ -97,7 +100,10 @@ def _reference(study: xr.Dataset, place: dict[str, int]) -> np.ndarray | None:
 
 
 def _compare(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:
-    """True, False if these accuracies are significantly worse, fold by fold; False, True if better."""
+    """Return whether accuracies are significantly worse, and whether they are better, than the reference.
+
+    The test is paired by folds.
+    """
     from scipy.stats import ttest_rel
 
     both = np.isfinite(accuracy) & np.isfinite(reference)
@@ -113,4 +119,4 @@ def _mean(values: np.ndarray) -> float:
     return float(finite.mean()) if finite.size else np.nan
 
 
-Verdict, verdicts = PairedTest, paired_tests  # their names in earlier versions
+Verdict, verdicts = PairedTest, paired_tests  # names in earlier versions

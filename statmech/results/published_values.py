@@ -1,12 +1,12 @@
 """Tables 1 and 2 of Jackson & Craven, Learning Sparse Perceptrons (NIPS 8, 1996).
 
-Our copy is a scan that lost the tables' columns. The boosting and C4.5 accuracies, the whole row of votes, and the
-weights of the ordinary and second-order perceptrons are certain. It shows the pairs (promoters, coding) of accuracies
-(88.7, 69.8) and (88.2, 70.3), and of weights (41, 52) and (59, 37), without the classifiers that they belong to: both
-are given. Its stars, which mark accuracies significantly below that of boosting, stand behind the numbers: the scan
-shows three in the row of votes, behind numbers that it keeps in place, one behind each C4.5 accuracy and one behind
-the 71.6 of the multi-layer perceptron; the remaining six are as many as the ordinary, second-order and pruned
-perceptrons have entries in the two rows below.
+Our copy is a scan that lost the tables' columns. The boosting and C4.5 accuracies, the entire row of votes, and the
+weights of the ordinary and second-order perceptrons are certain. The scan shows the pairs (promoters, coding) of
+accuracies (88.7, 69.8) and (88.2, 70.3), and of weights (41, 52) and (59, 37), without the classifiers that they belong
+to. We therefore give both values. A star behind a number marks an accuracy significantly below the accuracy of
+boosting. The scan shows three stars in the row of votes, next to legible numbers, one star for each C4.5 accuracy, and
+one for the 71.6 of the multi-layer perceptron. The remaining six stars match the six entries of the ordinary,
+second-order and pruned perceptrons in the two rows below.
 """
 
 from __future__ import annotations

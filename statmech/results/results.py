@@ -1,7 +1,7 @@
 """The results of one scenario: its simulation, its theory, or both, with the scenario that they belong to.
 
-Comparison, tables, figures, export, report and explorer take `Results`. A dataset carries its scenario as text; here,
-where datasets enter, this text is parsed, once.
+Comparison, tables, figures, export, report and explorer take `Results`. A dataset carries its scenario as text, which
+is parsed once, when the dataset is wrapped here.
 """
 
 from __future__ import annotations
@@ -33,16 +33,15 @@ class Results:
     scenario
         The scenario of both datasets.
     simulation, theory
-        What `statmech.run` or `simulate.run`, and `theory.solve`, return; None where there is none.
+        Datasets from `statmech.run` or `simulate.run`, and from `theory.solve`; None if missing.
     status
         Finished, failed and missing runs of a stored simulation (`statmech.results.status.read`).
     name
         Name of the config or folder.
     figure
-        The figure that the config asks for, that of a shipped config, or the one that the folder remembers: a name, or
-        what is drawn.
+        The figure of the config, or the figure that the folder remembers: its name, or its axes and variables.
     folder
-        Where the results are stored, if they are.
+        The folder of stored results.
     command
         The command that computes and draws them, if they come from one.
     lines
@@ -54,7 +53,7 @@ class Results:
     """
 
     scenario: AbstractScenario
-    # None where there is none, which need not be ruled out at each access: Any, unlike None, has all attributes
+    # None if missing; the type Any has all attributes, so that an access needs no check for None
     simulation: xr.Dataset | Any = None
     theory: xr.Dataset | Any = None
     status: dict[str, Any] | None = None
@@ -65,7 +64,7 @@ class Results:
     lines: xr.Dataset | None = None
 
     def __post_init__(self) -> None:
-        if self.folder is None:  # what a program computes in one process is its own affair
+        if self.folder is None:  # results of one process need no check
             return
         datasets = [dataset for dataset in (self.simulation, self.theory) if dataset is not None]
         codes = [values_of(dataset.attrs)["code"] for dataset in datasets if "code" in dataset.attrs]
@@ -77,12 +76,12 @@ class Results:
     def either(self) -> xr.Dataset:
         """The simulation if there is one, else the theory."""
         dataset = self.simulation if self.simulation is not None else self.theory
-        assert dataset is not None, "results of nothing"
+        assert dataset is not None, "results without simulation and theory"
         return dataset
 
     @property
     def complete(self) -> bool:
-        """True if there is all that is compared and drawn: a simulation and, where theory exists, its theory."""
+        """True if the results can be compared and drawn: a simulation and, where theory exists, its theory."""
         return self.simulation is not None and (self.theory is not None or self.scenario.on_data)
 
     def __repr__(self) -> str:
@@ -95,7 +94,10 @@ class Results:
 
 
 def load_results(folder: str | Path) -> Results:
-    """The results in a folder; see `statmech.load_results`, which returns them with a picture of themselves."""
+    """Load the results in a folder.
+
+    `statmech.load_results` returns them as an object that notebooks display as a picture.
+    """
     given = Path(folder)
     folder = given.parent if given.suffix == ".zarr" else given
     simulated, solved = folder / "simulation.zarr", folder / "theory.zarr"
@@ -107,7 +109,7 @@ def load_results(folder: str | Path) -> Results:
         scenario = scenario_of(simulation)
         store.check_form(simulated, simulation, scenario)
         theory = load_theory(solved, scenario)
-        with suppress(StoreError):  # a store that was saved whole has no states
+        with suppress(StoreError):  # a store that was saved in one piece has no states
             status = status_of(simulated)
     else:
         theory = store.load(solved)
@@ -117,7 +119,10 @@ def load_results(folder: str | Path) -> Results:
 
 
 def results_of(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:
-    """Results as they are, or those of a simulation and its theory; either may be None, not both."""
+    """Return results unchanged, or wrap a simulation and its theory as results.
+
+    Either dataset may be None, but not both.
+    """
     if isinstance(simulation, Results):
         return simulation
     either = simulation if simulation is not None else theory

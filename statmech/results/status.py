@@ -13,13 +13,13 @@ from statmech.results.log import TIME, Event, logs, runs, unfinished
 from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
 from statmech.runtime.progress import format_rate
 
-MOST_SHOWN = 20  # running chunks
+MOST_SHOWN = 20
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The state of a simulation's store.
+    """Return the state of a simulation's store.
 
-    `running` lists the chunks that have begun and are not written; `rate` is in runs per second since the run began.
+    `running` lists the chunks that have started and are not written; `rate` is in runs per second since the run began.
     Raises `StoreError` if there is no store.
     """
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
@@ -48,7 +48,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def lines(status: dict[str, Any]) -> list[str]:
-    """The text for people."""
+    """Return the state of a store as lines of text."""
     text = [
         status["store"],
         f"runs     {status['done']} of {status['runs']} done, {status['failed']} failed, {status['missing']} missing",
@@ -71,7 +71,7 @@ def _checks(status: dict[str, Any]) -> str:
 
 
 def _rate(events: list[Event]) -> float:
-    """Runs per second of one run, from its log."""
+    """Compute the number of simulated runs per second from the events of one log."""
     written = [event for event in events if event["event"] == "written"]
     if not written:
         return 0.0

@@ -1,4 +1,4 @@
-"""Results on disk: Zarr stores that are complete or absent, and that carry the config that they belong to."""
+"""Results on disk: Zarr stores that are complete or absent, and that contain their config."""
 
 from __future__ import annotations
 
@@ -30,27 +30,29 @@ from statmech.scenarios.composition import FigureKey
 if TYPE_CHECKING:
     import xarray as xr
 
-STATE = "state"  # of each run, in the store of a sweep (`statmech.results.sweep_store`)
-IDENTITY = "store"  # the attribute that distinguishes a store from any other of the same config
-DONE = 1  # the state of a finished run
-MADE_BY = "made_by"  # of each run, in the store of a sweep: the number of the version that computed it
-VERSION = ("commit", "versions")  # what distinguishes two versions in the provenance of a result
+STATE = "state"  # in the store of a sweep, with one value per run (`statmech.results.sweep_store`)
+IDENTITY = "store"  # distinguishes a store from any other store of the same config
+DONE = 1
+MADE_BY = "made_by"  # in the store of a sweep: the number of the version that computed each run
+VERSION = ("commit", "versions")  # in the provenance of a result
 TEXTS = ("commit", "machine", "python", "source")
 LAST_DIGIT_SETTINGS = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables
 RECORDED = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
 def save(dataset: xr.Dataset, path: Path, figure: FigureKey = None) -> None:
-    """Write a dataset as a Zarr store, first under a temporary name, so that a store of this name is always complete.
+    """Write a dataset atomically as a Zarr store.
+
+    It is written under a temporary name first, so that a store of this name is always complete.
 
     Parameters
     ----------
     dataset
-        Of a simulation or a theory.
+        A dataset from a simulation or a theory.
     path
         The store.
     figure
-        The figure that the folder of results is to remember.
+        The figure that the folder of results remembers.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def save(dataset: xr.Dataset, path: Path, figure: FigureKey = None) -> None:
 
 
 def load(path: str | Path) -> xr.Dataset:
-    """Read a store into memory; where runs are missing or have failed, the coordinate `done` is False.
+    """Read a store into memory. The coordinate `done` is False where runs are missing or have failed.
 
     Parameters
     ----------
@@ -101,7 +103,7 @@ def load(path: str | Path) -> xr.Dataset:
     StoreError
         If there is no store.
     DamagedError
-        If a number is not the one that was written.
+        If a stored number has changed.
 
     Examples
     --------
@@ -122,14 +124,14 @@ def load(path: str | Path) -> xr.Dataset:
         raise DamagedError(path, names)
     try:
         with quiet(), xr.open_zarr(path, consolidated=False, chunks=None) as dataset:
-            # the reverse of a writer's order: runs that were done when their states were read are complete
+            # in reverse of the writer's order, so that runs whose states are read as done are complete
             first = {name: dataset[name].load() for name in (STATE, FINGERPRINT) if name in dataset}
             found = dataset.drop_vars(MADE_BY, errors="ignore").load().assign(first)
             check_attributes(found.attrs)
             names = [*_missing_chunks(path, found), *_misplaced(found)] if STATE in found else []
-    except Exception as failure:  # whatever zarr and its codecs raise on a corrupted store
+    except Exception as failure:  # zarr and its codecs raise various errors on a corrupted store
         raise unreadable(path, failure) from None
-    if path.stat().st_ino != folder:  # the sweep has been extended meanwhile, and another store stands here
+    if path.stat().st_ino != folder:  # the sweep has been extended meanwhile, and another store has replaced this one
         return load(path)
     if names:
         raise DamagedError(path, names)
@@ -139,7 +141,7 @@ def load(path: str | Path) -> xr.Dataset:
 
 
 def check_attributes(attrs: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for attributes that are not of the type that their readers need."""
+    """Raise `ValueError` for attributes that do not have the type that their readers need."""
     config_of(attrs)
     values = values_of(attrs)
     for one in (values, *values.get("earlier", [])):
@@ -153,12 +155,12 @@ def _with_done(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def chunk_file(path: Path, name: str, position: tuple[int, ...], ndim: int) -> Path:
-    """The file of a variable's chunk at a position of the grid of chunks, in the store of a sweep."""
+    """Return the file of a variable's chunk in a sweep's store, from its position in the grid of chunks."""
     return path / name / "c" / "/".join(map(str, (*position, *[0] * (ndim - len(position)))))
 
 
 def _missing_chunks(path: Path, dataset: xr.Dataset) -> Iterator[str]:
-    """The files of finished runs that are missing: zarr reads them as missing values."""
+    """Yield the missing files of finished runs, which zarr would read as missing values."""
     import numpy as np
 
     state, lengths = dataset[STATE], dataset[STATE].encoding["chunks"]
@@ -171,7 +173,7 @@ def _missing_chunks(path: Path, dataset: xr.Dataset) -> Iterator[str]:
 
 
 def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
-    """A phrase with the number of finished runs whose numbers were computed for another place, if there are any."""
+    """Yield a phrase with the number of finished runs that were computed for another position."""
     import numpy as np
 
     if FINGERPRINT not in dataset:
@@ -191,9 +193,9 @@ def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
 
 
 def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None:
-    """Return the stored simulation of exactly this scenario; None if there is none.
+    """Return the stored simulation of exactly this scenario, None if nothing is stored.
 
-    Raises `StoreError`, with a line per difference, for that of another config, and for that of other code than the
+    Raises `StoreError`, with a line per difference, for a simulation of another config, or by other code than the
     user's files contain now.
     """
     if not (path.exists() or path.is_symlink()):
@@ -215,7 +217,7 @@ def check_form(path: Path, dataset: xr.Dataset, scenario: AbstractScenario) -> N
 
 
 def other_data(path: Path, stored: AbstractScenario, recorded: dict[str, str]) -> str:
-    """The message for a store whose data sets have changed since it recorded their digests; empty if none has."""
+    """Return the message for a store whose data sets have changed since they were recorded, or an empty text."""
     changed = [name for name, digest in stored.data_digests().items() if recorded.get(name) != digest]
     if not changed:
         return ""
@@ -224,8 +226,8 @@ def other_data(path: Path, stored: AbstractScenario, recorded: dict[str, str]) -
 
 
 def other_code(path: Path, stored: AbstractScenario, recorded: dict[str, str] | None) -> str:
-    """The message for a result that other code of the user has computed; empty for the same, or if none is recorded."""
-    if recorded is None:  # by a version that did not record it
+    """Return the message for a result by other code of the user, empty if the code is the same or not recorded."""
+    if recorded is None:  # an early version did not record the code
         return ""
     own_code.notice()
     current = stored.code_digests()
@@ -236,23 +238,25 @@ def other_code(path: Path, stored: AbstractScenario, recorded: dict[str, str] | 
 
 
 def another_config(path: Path, changed: list[str], remedy: str) -> str:
-    """The message for a store that holds the result of another config, with lines of differences and a remedy."""
+    """Return the message for a store with the result of another config, with all differences and a remedy."""
     return "\n".join([f"{path}: holds the result of another config. Differences:", *changed, f"{remedy}."])
 
 
 def replacing() -> str:
-    """Return how a writer replaces the store that is in the way, or keeps both."""
+    """Return a hint for writers: how to replace the existing store, or how to keep both."""
     return f"Use {option('--fresh', 'fresh=True')} to replace it, or {option('--out DIR', 'another path')} to keep both"
 
 
 def recomputing(path: Path) -> str:
-    """Return the command that computes the content of a store again, for its readers."""
+    """Return a hint for readers: the command that computes the content of a store again."""
     command = "statmech theory {} --fresh" if path.name == "theory.zarr" else "statmech simulate {} --fresh"
     return f"`{command.format(path.parent)}` computes it again"
 
 
 def provenance() -> dict[str, Any]:
-    """Provenance of a result: versions, commit of a checkout, machine with what changes last digits on it.
+    """Return the provenance of a result: versions, commit of a checkout, and machine.
+
+    The machine includes the settings that change the last digits of results.
 
     Returns
     -------
@@ -279,12 +283,12 @@ def version_of_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_of_this_version(recorded: Mapping[str, Any]) -> bool:
-    """True if the running version is the one that a provenance records."""
+    """Return True if a provenance records the running version."""
     return version_of_provenance(recorded) == version_of_provenance(provenance())
 
 
 def version_in_words(provenance: Mapping[str, Any]) -> str:
-    """The version that computed a result.
+    """Return the version in a provenance as text.
 
     >>> version_in_words({"commit": "4d1c2e7", "versions": {"statmech": "0.1.0", "jax": "0.10.2", "numpy": "2.4.6"}})
     'statmech 0.1.0 (4d1c2e7), jax 0.10.2, numpy 2.4.6'
@@ -295,9 +299,10 @@ def version_in_words(provenance: Mapping[str, Any]) -> str:
 
 
 def consolidate(store: Path) -> None:
-    """Copy the metadata of a store's arrays, which never change, into that of its group.
+    """Copy the metadata of a store's arrays, which never change, into the metadata of its group.
 
-    `xarray.open_zarr` then opens it at once, and without a warning. Ours read each array's own.
+    `xarray.open_zarr` of other programs then opens the store at once and without a warning. Our readers use the
+    metadata of each array.
     """
     import zarr
 
@@ -307,7 +312,7 @@ def consolidate(store: Path) -> None:
 
 @contextlib.contextmanager
 def _scratch(path: Path) -> Iterator[Path]:
-    """A folder beside `path` for a store that is being written or replaced; removed at the end."""
+    """Open a context with a temporary folder next to `path`, for a store that is being written or replaced."""
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
     try:
         yield folder
@@ -317,7 +322,10 @@ def _scratch(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without zarr's remarks that strings and consolidated metadata are not yet in the third version of its format."""
+    """Open a context that suppresses zarr's warnings about strings and consolidated metadata.
+
+    They say that both are not yet in the third version of its format.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
         warnings.filterwarnings("ignore", message=".*not part in the Zarr format 3 specification.*")
@@ -326,7 +334,7 @@ def quiet() -> Iterator[None]:
 
 @cache
 def _machine() -> str:
-    """Return the system, the processor and the settings on which the last digits of results depend."""
+    """Return the system, the processor and the settings that determine the last digits of results."""
     parts = (f"{platform.system()} {platform.machine()}", processor(), f"{os.cpu_count()} cores")
     settings = (f"{name}={os.environ[name]}" for name in LAST_DIGIT_SETTINGS if os.environ.get(name))
     return ", ".join([*filter(None, parts), *settings])
@@ -334,10 +342,10 @@ def _machine() -> str:
 
 @cache
 def _commit() -> str:
-    """Return the commit of our checkout, with a digest of its source if it is modified; a digest alone if installed.
+    """Return the commit of our checkout, with a digest of its source if it is modified.
 
-    Git is asked about the repository at the root of our source only. One further up, such as that of a project whose
-    virtual environment holds this package, has commits of other code.
+    An installed package has a digest alone. Only a repository at the root of our source is used. A repository further
+    up, such as a project whose virtual environment contains this package, has commits of other code.
     """
     tracked = (ROOT / ".git").exists() and _git("ls-files", "statmech/__init__.py")
     commit = _git("describe", "--always", "--dirty", "--exclude=*") if tracked else ""
@@ -350,7 +358,7 @@ def _git(*arguments: str) -> str:
     """Return the output of git in our checkout, empty if it fails.
 
     Variables such as GIT_DIR, which git sets for its hooks, would name another repository. A relative entry of PATH
-    counts from the checkout: the current folder may hold a `git` of somebody else.
+    is relative to the checkout: the current folder may contain a `git` of somebody else.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:

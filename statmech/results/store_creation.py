@@ -1,7 +1,7 @@
 """Creation, growth and repair of the stores of sweeps.
 
-The store of an extended sweep is created beside the old one, the old chunks are copied, and then the two change names;
-a kill in between leaves one of them to be found again (`complete_replacement`).
+The store of an extended sweep is created next to the old store, the old chunks are copied, and then the two stores
+exchange names. After a kill in between, `complete_replacement` recovers one complete store.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def create(
     old: SweepStore | None = None,
     figure: FigureKey = None,
 ) -> SweepStore:
-    """Create a store in place of whatever stands at `path`.
+    """Create a store at `path`, and replace any file or store there.
 
     Raises `StoreError` if the store cannot be written.
 
@@ -52,7 +52,7 @@ def create(
     old
         Store whose runs that belong to this sweep are copied.
     figure
-        The figure that the folder of results is to remember.
+        The figure that the folder of results remembers.
     """
     new = _new(path)
     verifiable = old is None or old.fingerprint is not None  # copying numbers does not make them verifiable
@@ -70,7 +70,7 @@ def create(
 
 
 def complete_replacement(path: Path) -> None:
-    """Finish, or undo, a change of names that a kill has interrupted."""
+    """Finish or undo a replacement of a store that a kill has interrupted."""
     backup = _backup(path)
     if backup.exists():
         if path.exists():
@@ -81,9 +81,10 @@ def complete_replacement(path: Path) -> None:
 
 
 def repair_metadata(path: Path) -> list[str]:
-    """Rewrite corrupted metadata and coordinates of a store, which follow from its config; returns the files rewritten.
+    """Rewrite corrupted metadata and coordinates of a store from its config.
 
-    Raises `DamagedError` where the config itself is corrupted, or another version created the store.
+    Returns the rewritten files. Raises `DamagedError` if the config itself is corrupted, or another version created the
+    store.
     """
     names = checksums.corrupted(path)
     remaining = _remaining(path, names) if names and names != [checksums.ROOT] else names
@@ -93,7 +94,10 @@ def repair_metadata(path: Path) -> list[str]:
 
 
 def _remaining(path: Path, names: list[str]) -> list[str]:
-    """Replace corrupted files by those of a store of the same config; returns those that remain corrupted."""
+    """Replace corrupted files by files from a new store of the same config.
+
+    Returns the names of files that remain corrupted.
+    """
     twin = _new(path)
     try:
         attrs = checksums.group_of(path)["attributes"]
@@ -104,14 +108,14 @@ def _remaining(path: Path, names: list[str]) -> list[str]:
         raise
     except OSError as failure:
         raise unwritable(path, failure) from None
-    except Exception as failure:  # whatever zarr raises for the config and the chunks of a stranger
+    except Exception as failure:  # zarr raises various errors for the config and the chunks of a stranger
         raise unreadable(path, failure) from None
     finally:
         _remove(twin)
 
 
 def check_form(store: SweepStore, scenario: AbstractScenario) -> None:
-    """Raise `DamagedError` for a store whose variables do not have the form that `create` gives them."""
+    """Raise `DamagedError` for a store with variables of another form than in a store from `create`."""
     lengths = store.state.chunks
     inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
     forms = {name: _form(scenario, *of, lengths) for name, of in {**inner, STATE: ((), np.int8(MISSING))}.items()}
@@ -121,7 +125,7 @@ def check_form(store: SweepStore, scenario: AbstractScenario) -> None:
 
 
 def is_extension(new: AbstractScenario, old: dict[str, Any]) -> bool:
-    """True if a scenario has the `old` config with more values on its axes, or more seeds, and nothing less."""
+    """Return True if a scenario extends the `old` config by values on its axes or by seeds, and omits nothing."""
     if not differences(new.config(), old):
         return False
     before = scenario_from(old)
@@ -140,7 +144,7 @@ def _key(values: dict[str, Any]) -> str:
 
 
 def _copy(old: SweepStore, new: SweepStore, scenario: AbstractScenario) -> None:
-    """Copy the runs of intact chunks of the old store, chunk by chunk of the new one."""
+    """Copy the runs of intact chunks of the old store into the new store, chunk by chunk."""
     states = np.full(old.state.shape, MISSING, "int8")
     for chunk in old.chunks():
         stored = old.states(chunk)
@@ -157,7 +161,7 @@ def _copy(old: SweepStore, new: SweepStore, scenario: AbstractScenario) -> None:
 
 
 def _earlier(old: SweepStore | None) -> list[dict[str, Any]]:
-    """The provenances of versions that have computed runs of an old store, without this version."""
+    """Return the provenances of all other versions that have computed runs of an old store."""
     if old is None:
         return []
     return old.provenances[:-1] if old.is_of_this_version else old.provenances
@@ -166,7 +170,7 @@ def _earlier(old: SweepStore | None) -> list[dict[str, Any]]:
 def _copy_chunk(
     old: SweepStore, old_states: np.ndarray, new: SweepStore, chunk: Chunk, sources: dict[Index, Index]
 ) -> None:
-    """Copy the runs of one chunk: of these parameter combinations, from their `sources` in the old grid."""
+    """Copy the runs of one chunk, for parameter combinations with `sources` in the old grid."""
     seeds = slice(chunk.seeds.start, min(chunk.seeds.stop, old.state.shape[-1]))
     if seeds.start >= seeds.stop:
         return
@@ -182,7 +186,7 @@ def _copy_chunk(
         if runs.size == 0:
             continue
         for name, array in old.arrays.items():
-            kept = np.asarray(array.oindex[(*source, seeds.start + runs)])  # of smaller ensembles, or fewer examples
+            kept = np.asarray(array.oindex[(*source, seeds.start + runs)])  # may be smaller: fewer students or examples
             values[name][inside][(runs, *(slice(n) for n in kept.shape[1:]))] = kept
     if states.any():
         new.write_alone(chunk, values, states, made_by)
@@ -196,13 +200,13 @@ def _create_empty(
     lengths: tuple[int, ...],
     fingerprinted: bool = True,
 ) -> None:
-    """A store with coordinates, and variables without chunks."""
+    """Create a store with coordinates, and variables without chunks."""
     import xarray as xr
     import zarr
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
     _remove(path)
-    path.mkdir()  # an error where a link, which would be written through, cannot be removed
+    path.mkdir()  # fails if a link, whose target would be overwritten, cannot be removed
     empty = xr.Dataset(
         coords=coordinates(scenario, {"seed": scenario.seeds}),
         attrs={"config": json.dumps(config), **as_attributes(attrs), "chunks": lengths},
@@ -217,13 +221,13 @@ def _create_empty(
             **_form(scenario, inner, missing, lengths)._asdict(),
             fill_value=missing,
             attributes=attrs,
-            compressors=(ZstdCodec(level=1), Crc32cCodec()),  # over all bytes: zstd checks no bit of its header
+            compressors=(ZstdCodec(level=1), Crc32cCodec()),  # CRC over all bytes, since zstd does not check its header
         )
 
     for name, variable in scenario.variables.items():
         add(name, variable.dims, variable.missing, variable.described)
     if fingerprinted:
-        add(FINGERPRINT, (), np.uint64(0), {"long_name": "what binds a run's numbers to its place in this sweep"})
+        add(FINGERPRINT, (), np.uint64(0), {"long_name": "binds a run's numbers to its position in this sweep"})
     add(MADE_BY, (), np.uint8(0), {"long_name": "version that computed a run, among `earlier` and the latest"})
     add(STATE, (), np.int8(MISSING), {"flag_values": [MISSING, DONE, FAILED], "flag_meanings": "missing done failed"})
     consolidate(path)
@@ -231,7 +235,7 @@ def _create_empty(
 
 
 class _Form(NamedTuple):
-    """The metadata of a variable of runs that determine how its numbers are read."""
+    """The metadata of a stored variable that determine how its numbers are read."""
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
@@ -240,7 +244,7 @@ class _Form(NamedTuple):
 
 
 def _form(scenario: AbstractScenario, inner: tuple[str, ...], missing: Any, lengths: tuple[int, ...]) -> _Form:
-    """The form of a variable with these inner dimensions, in chunks of these lengths."""
+    """Return the form of a variable with these inner dimensions, in chunks of these lengths."""
     recorded = {name: len(values) for name, values in scenario.recorded.items()}
     sizes = recorded | {"seed": scenario.seeds} | scenario.shape
     dims = (*scenario.shape, "seed", *inner)
@@ -253,7 +257,7 @@ def _form_of(array: Any) -> _Form:
 
 
 def _replace(path: Path, new: Path) -> None:
-    """Put a new store in the place of the one at `path`."""
+    """Replace the store at `path` by a new store."""
     backup = _backup(path)
     _remove(backup)
     if path.exists() or path.is_symlink():
@@ -263,7 +267,7 @@ def _replace(path: Path, new: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a store, or whatever stands in its place: of a link the link alone."""
+    """Remove a store, or a file or link at its path, but not the target of a link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -1,8 +1,8 @@
-"""The attributes of a store or dataset: texts and numbers, as NetCDF asks, of which some hold more as JSON.
+"""The attributes of a store or dataset: texts and numbers, as NetCDF requires, where JSON texts hold structured values.
 
-The config is that of the scenario, and the published figure that the folder of results remembers.
+The config consists of the scenario's keys, and the published figure that the folder of results remembers.
 
-The figure is a property of the folder, not of the model: two configs that differ in it alone have the same results.
+The figure is a property of the folder, not of the model: two configs with different figures have the same results.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from statmech.errors import shortened
 from statmech.scenarios.composition import Composition
 
 FIGURE = "figure"
-STRUCTURED = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # attributes that are written as JSON
+STRUCTURED = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # with the type of each value
 
 
 def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    """The config in the attributes of a store or dataset. Raises `ValueError` where there is none.
+    """Return the config in the attributes of a store or dataset.
+
+    Raises `ValueError` if it is missing or corrupted.
 
     >>> config_of({"config": '{"rule": "hebb"}'})
     {'rule': 'hebb'}
@@ -34,7 +36,7 @@ def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def as_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as attributes, which to_netcdf can write.
+    """Return values as attributes that `to_netcdf` can write.
 
     >>> as_attributes({"commit": "4d1c2e7", "code": {}})
     {'commit': '4d1c2e7', 'code': '{}'}
@@ -45,7 +47,7 @@ def as_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
 def values_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the values of attributes, the inverse of `as_attributes`.
 
-    Raises `ValueError` for what is no JSON of the right type, and for mappings of anything but texts.
+    Raises `ValueError` for texts that are not JSON of the right type, and for mappings with other values than texts.
     """
     values = dict(attributes)
     for name, kind in STRUCTURED.items():
@@ -71,7 +73,7 @@ def _parsed(name: str, text: object, kind: type) -> Any:
 
 
 def with_figure(config: dict[str, Any], figure: str | Composition | None) -> dict[str, Any]:
-    """A scenario's config with the figure that a folder is to remember, if any.
+    """Return a scenario's config with the figure that a folder remembers, unchanged if `figure` is None.
 
     >>> with_figure({"seeds": 4, "key": 0, "rule": "hebb"}, "overlay")
     {'seeds': 4, 'key': 0, 'figure': 'overlay', 'rule': 'hebb'}
@@ -79,20 +81,20 @@ def with_figure(config: dict[str, Any], figure: str | Composition | None) -> dic
     if figure is None:
         return config
     keys = [*without_figure(config)]
-    keys.insert(keys.index("key") + 1, FIGURE)  # where a scenario's own config has it: stores are equal to the bit
+    keys.insert(keys.index("key") + 1, FIGURE)  # in the order of a scenario's config, so that stores are bit-identical
     changed = {**config, FIGURE: figure.model_dump(mode="json") if isinstance(figure, Composition) else figure}
     return {name: changed[name] for name in keys}
 
 
 def without_figure(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a stored config that results depend on."""
+    """Return a stored config without its figure, which results do not depend on."""
     return {name: value for name, value in config.items() if name != FIGURE}
 
 
 def differences(
     asked: Mapping[str, Any], stored: Mapping[str, Any], asked_name: str = "asked for", stored_name: str = "stored"
 ) -> list[str]:
-    """A line per key in which two configs differ, except the figure.
+    """Return a line for each key that differs between two configs, except the figure.
 
     >>> differences({"rule": "hebb", "seeds": 4}, {"rule": "hebb", "seeds": 2, "figure": "overlay"})
     ['  seeds: stored 2, asked for 4']

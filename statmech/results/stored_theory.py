@@ -1,4 +1,4 @@
-"""A stored theory, which may serve every scenario that differs from its own only in what theory does not depend on."""
+"""Stored theories. A theory serves all scenarios that differ only in keys that theory does not depend on."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Refuse = Callable[[AbstractScenario], None]
 
 
 def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = None) -> xr.Dataset | None:
-    """Return the stored theory of a scenario; None if there is none.
+    """Return the stored theory of a scenario, None if nothing is stored.
 
     Parameters
     ----------
     path
         The store.
     scenario
-        The scenario, such as that of the simulation beside the store.
+        The scenario, for example of the simulation next to the store.
     refuse
-        For those who may replace the store: is called with its scenario if that has another theory, and may raise.
-        By default it raises `StoreError` with a line per difference.
+        Is called with the scenario of the store if this scenario has another theory, and may raise. Use it for callers
+        that may replace the store. By default it raises `StoreError` with a line per difference.
     """
     if not (path.exists() or path.is_symlink()):
         return None
@@ -51,11 +51,13 @@ def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = 
 def _refuse(path: Path, scenario: AbstractScenario, stored: AbstractScenario) -> None:
     changed = theory_differences(scenario, stored, "simulation", "theory")
     lines = [f"{path}: is not the theory of simulation.zarr beside it. Differences:", *changed]
-    raise StoreError("\n".join([*lines, f"`statmech theory {path.parent} --fresh` solves that of the simulation."]))
+    raise StoreError(
+        "\n".join([*lines, f"`statmech theory {path.parent} --fresh` solves the theory of the simulation."])
+    )
 
 
 def as_theory_of(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset | None:
-    """Return a theory as that of a scenario, with its axes and coordinates; None if theirs would be another.
+    """Return a theory adapted to the axes and coordinates of a scenario, None if this scenario has another theory.
 
     >>> import theory
     >>> from statmech import Scenario
@@ -93,7 +95,7 @@ def as_theory_of(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
 
 
 def theory_differences(scenario: AbstractScenario, stored: AbstractScenario, *sides: str) -> list[str]:
-    """Return a line per key that theory depends on and in which a scenario differs from a stored one."""
+    """Return a line for each key that differs between two scenarios and that theory depends on."""
     asked, found, ignored = scenario.config(), stored.config(), ignored_keys(scenario)
     asked_keys, found_keys = ({k: v for k, v in config.items() if k not in ignored} for config in (asked, found))
     return differences(asked_keys, found_keys, *sides) or differences(asked, found, *sides)
@@ -105,13 +107,16 @@ def ignored_keys(scenario: AbstractScenario) -> set[str]:
 
 
 def _fixed_keys(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return the keys that theory depends on and that cannot be axes."""
+    """Return the config entries that theory depends on and that cannot be axes."""
     others = {*scenario.axis_names(), *ignored_keys(scenario), "zip"}
     return {name: value for name, value in scenario.config().items() if name not in others}
 
 
 def _identity(scenario: AbstractScenario, values: Mapping[str, Any]) -> str:
-    """Return what the theory of a grid point depends on, where P / N stands for N."""
+    """Return the parameters that determine the theory of a grid point, as JSON.
+
+    P / N replaces N.
+    """
     ignored = ignored_keys(scenario)
     known = {name: value for name, value in values.items() if name not in ignored}
     if {"alpha", "N"} <= values.keys():

@@ -1,4 +1,4 @@
-"""Tables of studies of classifiers on data, with the published values beside the measured ones."""
+"""Tables for studies of classifiers on data, with published values next to measured values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> Tables:
-    """The tables of any results: simulation against theory or, for a study on data, its accuracies.
+    """Return the tables of any results: simulation against theory or, for a study on data, accuracies.
 
-    Only a note where there is nothing to compare.
+    Without a simulation or theory to compare, the tables consist of a note.
     """
     results = results_of(simulation, theory)
     if not results.complete:
@@ -34,7 +34,7 @@ def _missing(results: Results) -> str:
 
 
 def study_tables(study: xr.Dataset) -> Iterator[Table]:
-    """A table per data set."""
+    """Yield a table of accuracies for each data set of a study."""
     from statmech.data_sets import source
 
     every, notes = list(paired_tests(study)), json.loads(study.attrs["notes"])
@@ -46,14 +46,14 @@ def study_tables(study: xr.Dataset) -> Iterator[Table]:
 
 
 def cell_label(test: PairedTest) -> str:
-    """The coordinates of a parameter combination, without the data set."""
+    """Return the coordinates of a parameter combination as text, without the data set."""
     values = {name: value for name, value in test.cell.items() if name != "data"}
     texts = {name: _shown(name, value) for name, value in values.items()}
     return ", ".join(texts[name] if isinstance(values[name], str) else f"{name} {texts[name]}" for name in values)
 
 
 def published(values: dict[str, dict[str, tuple[float, ...]]], data: str, classifier: str) -> str:
-    """The paper's value, or the two possible ones.
+    """Return the value in the paper as text, or the two possible values.
 
     >>> published(paper.ACCURACY, "promoters", "pruned")
     '88.7 or 88.2 ?'
@@ -84,7 +84,10 @@ def _table(study: xr.Dataset, data: str, title: str, tests: list[PairedTest], no
 
 
 def _columns(study: xr.Dataset, data: str, tests: list[PairedTest]) -> dict[str, Callable[[PairedTest], str]]:
-    """Headings and texts: with the paper's values where it has some; with features where not all are evaluated."""
+    """Return the functions that format each column, by heading.
+
+    There are columns for the paper if it has values for this data set, and for features if not all are evaluated.
+    """
     columns: dict[str, Callable[[PairedTest], str]] = {"accuracy %": lambda of: _accuracy(of, study.sizes["seed"])}
     if any(published(paper.ACCURACY, data, _classifier(study, of)) for of in tests):
         columns["paper"] = lambda of: published(paper.ACCURACY, data, _classifier(study, of))
@@ -107,7 +110,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _accuracy(test: PairedTest, shuffles: int) -> str:
-    if test.means["accuracy"] != test.means["accuracy"]:  # its runs are missing or have failed
+    if test.means["accuracy"] != test.means["accuracy"]:  # the runs are missing or have failed
         return "-"
     star = ""
     for mark, count in (("*", test.worse), ("+", test.better)):

@@ -1,8 +1,8 @@
 """Stores of sweeps, written chunk by chunk: a kill at any time leaves them readable and correct.
 
-Of each chunk the variables are written first, then the fingerprints of its runs (`statmech.results.fingerprints`), and
-its `state` last; each file is written under a temporary name and renamed. A reader who looks at `state` therefore sees
-complete chunks only. All files carry checksums. A chunk is written only to the store that its writer has opened, which
+The variables of a chunk are written first, then the fingerprints of its runs (`statmech.results.fingerprints`), and its
+`state` last. Each file is written under a temporary name and renamed. A reader who checks `state` therefore sees
+complete chunks only. All files have checksums. A chunk is written only to the store that its writer has opened, which
 no other process can replace meanwhile (`statmech.results.locks`).
 """
 
@@ -32,13 +32,13 @@ from statmech.results.stored_config import config_of, values_of
 from statmech.runtime import files
 
 MISSING, FAILED = 0, 2
-UNKNOWN = 255  # version of a run that another version than those of the store has recomputed
+UNKNOWN = 255  # for a run recomputed by a version that the store does not record
 
 
 class SweepStore:
     """The store of a scenario's simulation at `path`, with the chunks that have been written so far.
 
-    Opening raises `DamagedError` where its checksums do not hold, unless `check` is False.
+    Opening raises `DamagedError` if a checksum is wrong, unless `check` is False.
     """
 
     def __init__(self, path: Path, check: bool = True):
@@ -46,15 +46,16 @@ class SweepStore:
         if check and (names := checksums.corrupted(path)):
             raise DamagedError(path, names)
         try:
-            self._open()
-        except Exception as failure:  # whatever zarr and its codecs raise on metadata that may be a stranger's
+            self._open_arrays()
+        except Exception as failure:  # zarr and its codecs raise various errors on metadata that may be a stranger's
             raise unreadable(path, failure) from None
 
-    def _open(self) -> None:
+    def _open_arrays(self) -> None:
         import zarr
 
         path = self.path
-        with quiet(), zarr.config.set({"array.write_empty_chunks": True}):  # else a chunk of NaN looks like a lost one
+        # without this setting a chunk of NaN would look like a missing chunk
+        with quiet(), zarr.config.set({"array.write_empty_chunks": True}):
             self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
             arrays = dict(self.group.arrays())
         self.state: Any = arrays[STATE]
@@ -76,43 +77,43 @@ class SweepStore:
 
     @property
     def data(self) -> dict[str, str]:
-        """The digests of the data sets that the config names, as they were when the store was created."""
+        """The digests of the config's data sets at the time when the store was created."""
         return dict(values_of(self.group.attrs).get("data", {}))
 
     @property
     def code(self) -> dict[str, str] | None:
-        """The digests of the user's files when the store was created; None if it did not record them."""
+        """The digests of the user's files when the store was created; None if the store does not record the files."""
         code: dict[str, str] | None = values_of(self.group.attrs).get("code")
         return code
 
     @property
     def provenances(self) -> list[dict[str, Any]]:
-        """The provenance of each version that has computed runs, the latest last."""
+        """The provenance of each version that has computed runs, in order of time."""
         values = values_of(self.group.attrs)
         return [*values.get("earlier", []), {name: values[name] for name in provenance() if name in values}]
 
     @property
     def is_of_this_version(self) -> bool:
-        """True if the running version is the one that the store records last."""
+        """True if the running version is the latest that the store records."""
         return is_of_this_version(self.provenances[-1])
 
     def chunks(self) -> list[Chunk]:
-        """All chunks, finished or not."""
+        """Return all chunks, finished or not."""
         return list(chunks(self.state.shape, self.state.chunks))
 
     def chunk_index(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """The position, in the grid of chunks along the sweep's axes, of a parameter combination."""
+        """Return the position of a parameter combination in the grid of chunks along the sweep's axes."""
         return tuple(i // length for i, length in zip(index, self.state.chunks, strict=False))
 
     def states(self, chunk: Chunk) -> np.ndarray:
-        """The state of each run of a chunk; missing where it cannot be read."""
+        """Return the state of each run of a chunk, `MISSING` if the file cannot be read."""
         try:
             return np.asarray(self.state[chunk.box])
-        except Exception:  # whatever zarr and its codecs raise on a corrupted file
+        except Exception:  # zarr and its codecs raise various errors on a corrupted file
             return np.full(chunk.shape, MISSING, "int8")
 
     def buffer(self, chunk: Chunk, states: np.ndarray) -> dict[str, np.ndarray]:
-        """A chunk's variables, to be filled: stored values where these states are done, missing values elsewhere."""
+        """Return arrays for a chunk's variables, with stored values of finished runs and missing values elsewhere."""
         known = states == DONE
         variables = {}
         for name, array in self.arrays.items():
@@ -123,7 +124,10 @@ class SweepStore:
         return variables
 
     def write(self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray) -> None:
-        """Write a chunk. Raises `StoreError` if that fails, or if the store has been replaced since it was opened."""
+        """Write a chunk under the lock of the store.
+
+        Raises `StoreError` if writing fails, or if the store has been replaced since it was opened.
+        """
         try:
             with writing(self.path):
                 self._check_identity()
@@ -137,28 +141,34 @@ class SweepStore:
     def write_alone(
         self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray, made_by: np.ndarray | None = None
     ) -> None:
-        """Write a chunk of a store that no other process writes: variables, then fingerprints, then states."""
+        """Write a chunk of a store that no other process writes.
+
+        The order is variables, then fingerprints, then states.
+        """
         for name, array in self.arrays.items():
             array[chunk.box] = values[name]
         done = self.states(chunk) == DONE
         if self.fingerprint is not None:
             new = self._fingerprints(values, chunk)
-            # runs that were done keep their fingerprints: if their numbers are corrupted, that must remain visible
+            # finished runs keep their fingerprints, so that corrupted numbers remain visible
             self.fingerprint[chunk.box] = np.where(done, self.fingerprint[chunk.box], new) if done.any() else new
         if self.made_by is not None:
             self._write_versions(chunk, done, made_by)
         self.state[chunk.box] = states
 
     def versions(self, chunk: Chunk) -> np.ndarray:
-        """The number, among `provenances`, of the version that has computed each run of a chunk."""
+        """Return the version that has computed each run of a chunk, as an index into `provenances`."""
         return np.zeros(chunk.shape, "uint8") if self.made_by is None else np.asarray(self.made_by[chunk.box])
 
     def _write_versions(self, chunk: Chunk, done: np.ndarray, made_by: np.ndarray | None) -> None:
-        """Record which version has computed each run: by default this one, of the runs that were not done before."""
+        """Record the version that has computed each run.
+
+        By default this is the running version, for all runs that were not finished before.
+        """
         before = self.versions(chunk)
         this = len(self.provenances) - 1 if self.is_of_this_version else UNKNOWN
         new = np.where(done, before, this) if made_by is None else made_by
-        if not np.array_equal(before, new):  # a chunk of the first version alone is not stored
+        if not np.array_equal(before, new):  # a chunk with the first version alone, all zeros, is not stored
             self.made_by[chunk.box] = new
 
     def mark_missing(self, chunk: Chunk) -> None:
@@ -168,25 +178,25 @@ class SweepStore:
             self.state[chunk.box] = np.full(chunk.shape, MISSING, "int8")
 
     def faults(self, chunk: Chunk, states: np.ndarray) -> list[str]:
-        """A phrase per corrupted or missing file of a chunk with these states; empty if its numbers are correct.
+        """Return a phrase for each corrupted or missing file of a chunk with these states.
 
-        In a store without fingerprints, an intact chunk in the wrong place is not detected.
+        A store without fingerprints does not detect an intact chunk at the wrong position.
         """
         if not (states != MISSING).any():
             return []
-        values, faults = self._read(chunk)
+        values, faults = self._read_chunk(chunk)
         if faults or self.fingerprint is None:
             return faults
         try:
             stored = np.asarray(self.fingerprint[chunk.box])
-        except Exception:  # whatever zarr and its codecs raise
-            return [f"{self._file(FINGERPRINT, self.fingerprint, chunk)}: corrupted"]
+        except Exception:  # zarr and its codecs raise various errors
+            return [f"{self._get_chunk_file(FINGERPRINT, self.fingerprint, chunk)}: corrupted"]
         if (stored == self._fingerprints(values, chunk))[states == DONE].all():
             return []
-        return [f"{self._file('*', self.state, chunk)}: not the numbers that were computed for this place"]
+        return [f"{self._get_chunk_file('*', self.state, chunk)}: not the numbers that were computed for this place"]
 
     def counts(self) -> dict[int, int]:
-        """The number of runs in each state."""
+        """Count the runs in each state."""
         states, counts = np.unique(np.concatenate([self.states(c).ravel() for c in self.chunks()]), return_counts=True)
         return dict.fromkeys((MISSING, DONE, FAILED), 0) | dict(zip(states.tolist(), counts.tolist(), strict=True))
 
@@ -199,21 +209,24 @@ class SweepStore:
         if not same:
             raise StoreError(f"{self.path}: was replaced or removed after it was opened; the chunk is not written")
 
-    def _read(self, chunk: Chunk) -> tuple[dict[str, np.ndarray], list[str]]:
-        """A chunk's values, and a phrase per file that is corrupted or missing (zarr reads it as missing values)."""
+    def _read_chunk(self, chunk: Chunk) -> tuple[dict[str, np.ndarray], list[str]]:
+        """Return the values of a chunk, and a phrase for each corrupted or missing file.
+
+        zarr reads a missing file as missing values.
+        """
         values, faults = {}, []
         for name, array in self.arrays.items():
-            file = self._file(array.basename, array, chunk)
+            file = self._get_chunk_file(array.basename, array, chunk)
             try:
                 values[name] = np.asarray(array[chunk.box])
                 if not (self.path / file).is_file():
                     faults.append(f"{file}: missing")
-            except Exception:  # whatever zarr and its codecs raise
+            except Exception:  # zarr and its codecs raise various errors
                 faults.append(f"{file}: corrupted")
         return values, faults
 
-    def _file(self, name: str, array: Any, chunk: Chunk) -> Path:
-        """The file of a variable's values of a chunk, relative to the store."""
+    def _get_chunk_file(self, name: str, array: Any, chunk: Chunk) -> Path:
+        """Return the file with a variable's values in a chunk, relative to the store."""
         position = (*self.chunk_index(chunk.corner), chunk.seeds.start // self.state.chunks[-1])
         return chunk_file(self.path, name, position, array.ndim).relative_to(self.path)
 
@@ -221,7 +234,10 @@ class SweepStore:
         return fingerprints(values, self._run_numbers(chunk), self._salt)
 
     def _run_numbers(self, chunk: Chunk) -> np.ndarray:
-        """The number of each run of a chunk in the whole sweep, the last axis and the seeds fastest."""
+        """Return the number of each run of a chunk in the entire sweep.
+
+        The seeds vary fastest, then the last axis.
+        """
         numbers = np.zeros((), np.uint64)
         for length, index in zip(self.state.shape, np.ogrid[chunk.box], strict=True):
             numbers = numbers * np.uint64(length) + index.astype(np.uint64)
@@ -229,7 +245,7 @@ class SweepStore:
 
 
 def _has_form(name: str, array: Any, state: Any) -> bool:
-    """True if an array has a number per run, or an array of them, in chunks like those of the states."""
+    """Return True if an array has one or more numbers per run, in the same chunks of runs as the states."""
     dims, of_states = (tuple(it.metadata.dimension_names or ()) for it in (array, state))
     known = np.dtype({STATE: "int8", FINGERPRINT: "uint64", MADE_BY: "uint8"}.get(name, array.dtype))
     numbers = array.dtype.kind in "biuf" and array.dtype == known and of_states[-1:] == ("seed",)

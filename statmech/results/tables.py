@@ -1,4 +1,4 @@
-"""Tables of results as data, for the command, the report and notebooks, which each show them in their own way."""
+"""Tables of results as data, which the command, the report and notebooks display in different ways."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statmech.results.results import Results, results_of
 if TYPE_CHECKING:
     import xarray as xr
 
-MOST_ROWS = 40  # of a table
+MOST_ROWS = 40
 ONE_SEED = "a single seed has no standard error: nothing to compare"
 DISTANCES = "simulation - theory, in standard errors (the largest over all recorded times)"
 PREDICTED = "simulation - theory, in standard errors that theory predicts (the largest over all recorded times)"
@@ -29,7 +29,7 @@ CONVERGED = "converged"
 
 @dataclass(frozen=True)
 class Column:
-    """A heading; `number` if numbers stand below it, `key` if it says what a row belongs to."""
+    """A column of a table: its heading, whether it has numbers, and whether it is a key that identifies a row."""
 
     heading: str
     number: bool = True
@@ -38,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TableCell:
-    """A text, marked where a reader should look: beyond a bound, or fewer than all runs."""
+    """A text, marked to draw attention to a value above a bound, or a count below the number of runs."""
 
     text: str
     marked: bool = False
@@ -46,7 +46,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A verdict in one line, a title, columns, rows and notes below. Without rows, the title is not shown."""
+    """A one-line verdict, a title, columns, rows, and notes below. Without rows, the title is not shown."""
 
     title: str
     columns: tuple[Column, ...]
@@ -56,7 +56,7 @@ class Table:
 
 
 class Tables(tuple[Table, ...]):
-    """Tables as a console and a notebook show them."""
+    """Tables that display themselves in a console and in a notebook."""
 
     def __repr__(self) -> str:
         return "\n\n".join(map(plain_text, self))
@@ -66,7 +66,7 @@ class Tables(tuple[Table, ...]):
 
 
 def plain_text(table: Table) -> str:
-    """A table as text, a column per heading.
+    """Return a table as text with aligned columns.
 
     >>> columns = Column("rule", number=False), Column("R")
     >>> print(plain_text(Table("of R", columns, ((TableCell("hebb"), TableCell("+1.2")),), ("all",), "agrees")))
@@ -88,7 +88,9 @@ def plain_text(table: Table) -> str:
 
 
 def parts(table: Table, width: int) -> list[Table]:
-    """A table in parts that fit into a width, framed, with no number cut; each part has the columns of keys.
+    """Split a table into parts that fit into a width with their frame.
+
+    No number is cut, and each part repeats the key columns.
 
     >>> columns = Column("rule", number=False, key=True), Column("R"), Column("eps_g_vote")
     >>> table = Table("deviations", columns, ((TableCell("hebb"), TableCell("+1.2"), TableCell("-188448.5")),))
@@ -111,7 +113,7 @@ def parts(table: Table, width: int) -> list[Table]:
 
 
 def framed(table: Table) -> int:
-    """The width of a table with lines between its columns."""
+    """Return the width of a table with lines between its columns."""
     texts = [column.heading.splitlines() for column in table.columns]
     for row in table.rows:
         texts = [[*lines, cell.text] for lines, cell in zip(texts, row, strict=True)]
@@ -126,7 +128,7 @@ def _part(table: Table, numbers: list[int]) -> Table:
 
 
 def html(table: Table) -> str:
-    """A table as an HTML element; what a reader should look at is bold.
+    """Return a table as an HTML element, with marked cells in bold.
 
     >>> html(Table("of R", (Column("R"),), ((TableCell("<1", marked=True),),)))
     '<table><caption>of R</caption><tr><th>R</th></tr><tr><td><b>&lt;1</b></td></tr></table>'
@@ -146,7 +148,7 @@ def _marked(cell: TableCell) -> str:
 
 
 def comparison_tables(simulation: Results | xr.Dataset, theory: xr.Dataset | None = None) -> Iterator[Table]:
-    """The deviation of simulation from theory: first how bounds are satisfied, then deviations where theory has values.
+    """Yield tables that compare simulation and theory: first bounds, then deviations where theory has values.
 
     >>> import simulate, theory
     >>> from statmech import Scenario
@@ -165,7 +167,7 @@ def comparison_tables(simulation: Results | xr.Dataset, theory: xr.Dataset | Non
 
 
 def _table_of_bounds(results: Results, source: str) -> Table:
-    """Runs that satisfy the bounds, of how many, and in brackets the ratio closest to a violation or beyond it."""
+    """Return the table of bounds: the runs that satisfy each bound, all runs, and in brackets the worst ratio."""
     cells, converged = comparison.runs_within_bounds(results), comparison.converged(results)
     rows = [
         (*_coordinates(cell, results), *map(_kept, bounds.values()), *_converged(converged, number))
@@ -184,7 +186,7 @@ def _table_of_bounds(results: Results, source: str) -> Table:
 
 
 def _table_of_deviations(results: Results) -> Table:
-    """Each parameter combination's largest deviations."""
+    """Return the table of the largest deviations for each parameter combination."""
     predicted = results.theory is not None and comparison.predicts(results.theory)
     if results.either.sizes["seed"] < 2 and not predicted:
         return Table(DISTANCES, (), (), verdict=ONE_SEED)
@@ -210,7 +212,9 @@ def _table_of_deviations(results: Results) -> Table:
 
 
 def _without_dashes(table: Table) -> Table:
-    """A table without columns of dashes, and without that of converged runs where all are; its keys stay.
+    """Return a table without uninformative columns.
+
+    These are columns of dashes, and the column of converged runs if all runs have converged. Key columns stay.
 
     >>> columns = Column("rule", number=False, key=True), Column("R"), Column("q")
     >>> table = _without_dashes(Table("", columns, ((TableCell("hebb"), TableCell("+1.2"), TableCell("-")),)))
@@ -229,7 +233,7 @@ def _without_dashes(table: Table) -> Table:
 
 
 def _verdict(distance: xr.Dataset, incomplete: bool) -> str:
-    """Whether simulation and theory agree, in one line."""
+    """Return one line that says whether simulation and theory agree."""
     count, z = distance.attrs["values"], comparison.magnitudes(distance)
     if not count:
         return NONE_CONVERGED if incomplete else NOTHING
@@ -258,7 +262,7 @@ def _notes(distance: xr.Dataset, every: list[comparison.Row], converged: list[tu
 
 
 def _incomplete(converged: list[tuple[int, int]] | None) -> bool:
-    """True if some run has not converged."""
+    """Return True if some run has not converged."""
     return converged is not None and any(runs < of for runs, of in converged)
 
 
@@ -269,7 +273,7 @@ def _unsolved(results: Results) -> Iterator[str]:
 
 
 def _held_on_plateau(results: Results) -> Iterator[str]:
-    """Yield how many networks do not leave the plateau, however good their learning rate is."""
+    """Yield a note with the number of networks that do not leave the plateau even at their best learning rate."""
     theory, scenario = results.theory, results.scenario
     if theory is None or "control" not in theory or scenario.CHOICE != "network" or "task" in theory.dims:
         return
@@ -286,7 +290,7 @@ def _held_on_plateau(results: Results) -> Iterator[str]:
 
 
 def _explanation(distance: xr.Dataset) -> Iterator[str]:
-    """Yield what the verdict rests on."""
+    """Yield notes that explain the verdict."""
     if not comparison.can_judge(distance):
         yield "z: deviation in standard errors, which so few seeds leave uncertain."
         return
@@ -299,7 +303,7 @@ def _explanation(distance: xr.Dataset) -> Iterator[str]:
 
 
 def _of_prediction(distance: xr.Dataset, beyond: bool) -> Iterator[str]:
-    """Yield the notes that a reader of predicted standard errors needs."""
+    """Yield notes that explain predicted standard errors."""
     if distance.attrs["left_out"]:
         names = ", ".join(distance.attrs["left_out"])
         yield f"Not compared, as theory lacks their standard deviation or their bias at finite N: {names}."
@@ -310,7 +314,7 @@ def _of_prediction(distance: xr.Dataset, beyond: bool) -> Iterator[str]:
 
 
 def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[Column, ...]:
-    """A column per coordinate and per variable, and one of converged runs unless all runs always converge."""
+    """Return a column per coordinate and variable, and a column of converged runs unless all runs always converge."""
     last = () if converged is None else (Column(CONVERGED),)
     return (
         *(Column(name, False, key=True) for name in cell),
@@ -320,7 +324,7 @@ def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> t
 
 
 def _shown(cell: dict[str, Any], results: Results) -> dict[str, Any]:
-    """The coordinates of a parameter combination that the config names: alpha, not P as well."""
+    """Return the coordinates of a parameter combination that the config names, such as alpha but not P."""
     return {name: value for name, value in cell.items() if name not in results.scenario.COORDINATES}
 
 
@@ -330,7 +334,7 @@ def _coordinates(cell: dict[str, Any], results: Results) -> list[TableCell]:
 
 
 def _largest(rows: list[comparison.Row]) -> list[int]:
-    """The indices of the table's rows: of all, or of those with the largest deviations."""
+    """Return the indices of the rows to show: all rows, or the rows with the largest deviations."""
 
     def deviation(number: int) -> float:
         return max((abs(z) for z in rows[number].largest.values() if z == z), default=0.0)

@@ -1,4 +1,4 @@
-"""Verification: every number of a folder of results is read and checked against what was computed."""
+"""Verification: every number in a folder of results is read, and compared with its checksum and fingerprint."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from statmech.results.sweep_store import DONE, STATE, SweepStore
 
 
 class Verification(NamedTuple):
-    """The stores read, their numbers of chunks and finished runs, a line per fault, and stores too old to verify."""
+    """The outcome of a verification: the stores read, their chunks and finished runs, faults, and old stores."""
 
     stores: list[str]
-    blocks: int  # chunks; the name is that of the command's JSON
+    blocks: int  # chunks; `statmech verify --json` prints this name
     done: int
     faults: list[str]
-    unverified: list[str]
-    recomputed: int = 0  # runs
+    unverified: list[str]  # stores without fingerprints
+    recomputed: int = 0  # number of runs
     remarks: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
-        """True if every finished number is the one that was computed for its place."""
+        """True if every number of a finished run is intact and at its own position."""
         return not (self.faults or self.unverified)
 
     def lines(self) -> list[str]:
-        """The text for people: faults first, then what was read."""
+        """Return lines of text: faults first, then a summary of the stores read."""
         old = "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
         verified = "all sound" if self.sound else f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         chunks = f"{self.blocks} chunk{'' if self.blocks == 1 else 's'}"
@@ -51,7 +51,7 @@ def verify(result: Path) -> Verification:
     Returns
     -------
     Verification
-        What is intact, and what is not.
+        The faults, and the numbers of chunks and runs.
 
     Raises
     ------
@@ -88,7 +88,10 @@ def verify(result: Path) -> Verification:
 
 
 def _sweep_store(path: Path) -> SweepStore | None:
-    """The store of a sweep; None for a store that was written whole, whose checksums say everything."""
+    """Return the store of a sweep, or None for a store written in one piece.
+
+    Checksums cover all files of a store that was written in one piece.
+    """
     if not (path / STATE).is_dir():
         return None
     try:
@@ -103,7 +106,7 @@ def _faults(store: SweepStore) -> Iterator[str]:
     for chunk in store.chunks():
         try:
             states = store.state[chunk.box]
-        except Exception:  # whatever zarr and its codecs raise
+        except Exception:  # zarr and its codecs raise various errors
             yield f"{name_of(store, chunk)}: which of its runs are done cannot be read ({STATE} is corrupted)"
             continue
         for fault in store.faults(chunk, states):
@@ -111,7 +114,7 @@ def _faults(store: SweepStore) -> Iterator[str]:
 
 
 def name_of(store: SweepStore, chunk: Chunk) -> str:
-    """A chunk's number, its values of the sweep's axes, and its seeds."""
+    """Return a chunk's number, its values on the sweep's axes, and its seeds, as text."""
     dims: Any = store.state.metadata.dimension_names
     spans = [_span(store, dim, side) for dim, side in zip(dims, chunk.box, strict=True)]
     return f"chunk {chunk.number} ({', '.join(spans)})"

@@ -1,1 +1,1 @@
-"""The process that computes: operating system, compiled programs, caches, the user's own code."""
+"""The computing process: operating system, compiled programs, caches, and the user's own code."""

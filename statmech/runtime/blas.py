@@ -1,4 +1,4 @@
-"""BLAS on one thread: below threads of our own, and for products that are too small to share."""
+"""BLAS on one thread, for use within our own threads and for products that are too small to parallelise."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from threadpoolctl import ThreadpoolController
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """A context within which every BLAS library of this process computes on one thread."""
+    """Return a context in which every BLAS library of this process computes on one thread."""
     return _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
 
 
 @lru_cache(maxsize=1)
 def _libraries(modules: int) -> ThreadpoolController:
-    """The libraries that this process has loaded: finding them takes 2 ms, and importing a module may load another."""
+    """Return the BLAS libraries that this process has loaded, cached by the number of imported modules.
+
+    The search takes 2 ms, and importing a module may load another library.
+    """
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""Rows of CSV files of bounded size, which gzip may have packed."""
+"""Reader for rows of CSV files of bounded size, plain or packed by gzip."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from statmech.runtime.files import opened, too_large
 
-MAX_COLUMNS, MAX_LETTERS = 10_000, 256  # an array of words takes the memory of the longest for each
+MAX_COLUMNS, MAX_LETTERS = 10_000, 256  # every element of a text array takes the memory of the longest text
 
 
 def read_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
@@ -24,12 +24,12 @@ def read_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
     path
         The file, unpacked first if its name ends with .gz.
     max_bytes
-        Its largest size, packed and unpacked.
+        The maximum size of the file, packed and unpacked.
 
     Raises
     ------
     OSError
-        For a pipe, a device, a file that is too large, damaged or no text, and for too many columns or letters.
+        For a pipe, a device, a file that is too large, damaged or not text, and for too many columns or letters.
     """
     lines: Any = None
     try:

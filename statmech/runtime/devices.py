@@ -1,9 +1,9 @@
-"""The device on which JAX computes: the CPU, but for weight vectors, which a GPU simulates faster.
+"""The device for computations with JAX: the CPU, except for weight vectors, which a GPU simulates faster.
 
-Equations, and chains of a few order parameters, are many short steps, one after the other. A GPU takes longer for them
-than one core (the tables in benchmarks/README.md), so that they stay on the CPU of a machine with a GPU. A device that
-the user chose in JAX (`jax_default_device`) is kept, as is a JAX without a CPU (`JAX_PLATFORMS=cuda`). Some theory
-needs NumPy and SciPy alone, and is solved where JAX is not installed, too.
+Equations, and chains of a few order parameters, consist of many short sequential steps. A GPU takes longer for these
+steps than one core (see the tables in benchmarks/README.md), so that they stay on the CPU of a machine with a GPU. A
+device that the user chose in JAX (`jax_default_device`) is kept, as is a JAX without a CPU (`JAX_PLATFORMS=cuda`). Some
+theory needs NumPy and SciPy alone, and can also be solved without JAX.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TURNS = itertools.count()
 
 
 def has_jax() -> bool:
-    """Whether JAX is installed.
+    """Return True if JAX is installed.
 
     >>> has_jax()
     True
@@ -34,7 +34,7 @@ def has_jax() -> bool:
 
 @cache
 def check_platforms() -> None:
-    """Raise `DeviceError` if JAX is told to use devices, as by JAX_PLATFORMS, of which it finds none."""
+    """Raise `DeviceError` if JAX finds no device of the platforms that it must use, for example by JAX_PLATFORMS."""
     import jax
 
     try:
@@ -48,7 +48,7 @@ def check_platforms() -> None:
 
 @contextmanager
 def double_precision() -> Iterator[None]:
-    """A context in which JAX, if there is any, computes in float64 on the CPU.
+    """Open a context where JAX, if installed, computes in float64 on the CPU.
 
     >>> with double_precision():
     ...     pass
@@ -64,11 +64,11 @@ def double_precision() -> Iterator[None]:
 
 @contextmanager
 def next_device(*, gpu: bool) -> Iterator[None]:
-    """A context in which JAX computes in float64 on the next of this host's CPU devices, or GPUs if it has any.
+    """Open a context where JAX computes in float64 on the next of this host's CPU devices, or of its GPUs with `gpu`.
 
     Units of work (a parameter combination and a batch of its seeds) are independent, so they are distributed over the
-    devices without communication, and the bits are those of one device. Sharding the seeds of one batch would give the
-    same bits, too, but its devices would wait for each other at every draw (docs/scaling.md).
+    devices without communication, and the results are bit-identical to results on one device. Sharding the seeds of one
+    batch would also give identical bits, but its devices would wait for each other at every draw (docs/scaling.md).
     """
     import jax
 
@@ -78,9 +78,9 @@ def next_device(*, gpu: bool) -> Iterator[None]:
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """A context in which JAX computes in float64, compiles, and allows promotions and transfers that a user may forbid.
+    """Open a context where JAX computes in float64, compiles, and allows all promotions and transfers.
 
-    Without compiling (JAX_DISABLE_JIT) the smallest run would take minutes.
+    A user may forbid promotions and transfers. Without compilation (JAX_DISABLE_JIT) the smallest run takes minutes.
     """
     import jax
 
@@ -96,13 +96,13 @@ def _cpus() -> list[jax.Device]:
 
     try:
         return jax.local_devices(backend="cpu")
-    except RuntimeError:  # left out by the user
+    except RuntimeError:  # the user has excluded the CPU
         return jax.local_devices()
 
 
 @contextmanager
 def _on(devices: list[jax.Device]) -> Iterator[None]:
-    """A context in which JAX computes on the next of these devices, unless it would anyway or the user chose one."""
+    """Open a context where JAX computes on the next of these devices, unless the user chose another device."""
     import jax
 
     if getattr(jax.config, "jax_default_device", None) is not None or devices in ([], jax.local_devices()[:1]):

@@ -1,4 +1,4 @@
-"""Optional dependencies, which the extras of `pip install` bring, and the sentence where one is missing."""
+"""Optional dependencies, installed by the extras of `pip install`, and the error for a missing one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ FOLDER = Path(__file__).resolve().parents[2]
 
 
 class MissingExtraError(StatmechError, ModuleNotFoundError):
-    """A library that is not installed; the message gives the command that installs it."""
+    """Error for a library that is not installed, with the command that installs it."""
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra of statmech: of this checkout, if it is one.
+    """Return the command that installs an extra of statmech, from this checkout if there is one.
 
     >>> install("explore")[:11]
     'pip install'
@@ -31,9 +31,9 @@ def require(what: str, extra: str, *modules: str) -> None:
     Parameters
     ----------
     what
-        The part of statmech that needs them, as the subject of a sentence.
+        The part of statmech that needs the modules, as the subject of a sentence.
     extra
-        The extra that brings them.
+        The extra that installs the modules.
     modules
         Names of modules.
 

@@ -15,11 +15,12 @@ from statmech.runtime import system
 
 
 def write(path: Path, content: bytes, named: bool = False) -> None:
-    """Write a file atomically, and create its folders: an existing file is replaced at the end.
+    """Write a file atomically, and create its folders.
 
-    Its permissions are kept. If the user has `named` the file, the target of a symbolic link is replaced, not the link,
-    and a terminal, pipe or device is written in place. Under any other name a folder from a stranger may have a link:
-    only ordinary files are replaced. Raises `StoreError` if the file cannot be written.
+    An existing file is replaced at the end, and its permissions are kept. If the user has `named` the file, the target
+    of a symbolic link is replaced, not the link, and a terminal, pipe or device is written directly. Under any other
+    name, a folder from a stranger may have a link: only ordinary files are replaced. Raises `StoreError` if the file
+    cannot be written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -43,12 +44,12 @@ def write(path: Path, content: bytes, named: bool = False) -> None:
 
 
 def beside(stem: Path, suffix: str) -> Path:
-    """The file of a stem, which may contain dots, with a suffix."""
+    """Return a path with a suffix added to its stem, which may contain dots."""
     return stem.with_name(f"{stem.name}.{suffix}")
 
 
 def write_beside(stem: Path, contents: dict[str, bytes]) -> list[Path]:
-    """Write contents by suffix to files of one stem, each complete or not at all; returns the files."""
+    """Write contents, given by suffix, atomically to files with a common stem, and return the files."""
     written = {beside(stem, suffix): content for suffix, content in contents.items()}
     for file, content in written.items():
         write(file, content)
@@ -56,20 +57,23 @@ def write_beside(stem: Path, contents: dict[str, bytes]) -> list[Path]:
 
 
 def read(path: Path, most: int) -> bytes:
-    """The content of an ordinary file. Raises `OSError` for a pipe or a device, and for more than `most` bytes."""
+    """Return the content of an ordinary file.
+
+    Raises `OSError` for a pipe or a device, and for more than `most` bytes.
+    """
     with opened(path, most) as descriptor, open(descriptor, "rb", closefd=False) as file:
         stated = min(os.fstat(descriptor).st_size, most)
-        content = file.read(stated + 1)  # no more: Python allocates what it is asked to read
+        content = file.read(stated + 1)  # Python would allocate memory for any larger number
         if len(content) > stated:
             content += file.read(most + 1 - len(content))
-    if len(content) > most:  # it has grown since it was opened, or its stated size is 0, as in /proc
+    if len(content) > most:  # the file has grown since it was opened, or reports size 0, as in /proc
         raise too_large(path, most)
     return content
 
 
 @contextmanager
 def opened(path: Path, most: int) -> Iterator[int]:
-    """The descriptor of an ordinary file. Raises the errors of `read`."""
+    """Open an ordinary file and yield its descriptor. Raises the same errors as `read`."""
     descriptor = system.opened(path, os.O_RDONLY)
     try:
         status = os.fstat(descriptor)
@@ -84,7 +88,7 @@ def opened(path: Path, most: int) -> Iterator[int]:
 
 
 def check_ordinary(path: Path) -> None:
-    """Raise `StoreError` for a link, pipe or device in the place of a file that is to be written."""
+    """Raise `StoreError` for a link, pipe or device at the path of a file that will be written."""
     if path.is_symlink():
         raise StoreError(f"{path}: is a symbolic link, whose target would be overwritten. Remove the link")
     if path.exists() and not path.is_file():
@@ -92,8 +96,8 @@ def check_ordinary(path: Path) -> None:
 
 
 def unusual(folder: Path) -> Iterator[Path]:
-    """Everything in a folder that is neither a folder nor an ordinary file: links, pipes, devices; none is followed."""
-    folders = [str(folder)]  # not by recursion: a stranger's may be nested as deep as names are long
+    """Yield all links, pipes and devices in a folder and its subfolders, without following links."""
+    folders = [str(folder)]  # without recursion: a stranger's folders may be nested deeply
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
@@ -104,7 +108,10 @@ def unusual(folder: Path) -> Iterator[Path]:
 
 
 def version(path: str | Path) -> tuple[int, ...]:
-    """The identity and state of a file: device, inode, size and time of change; empty if it does not exist."""
+    """Return the identity and state of a file: device, inode, size and time of change.
+
+    Returns an empty tuple if the file does not exist.
+    """
     try:
         status = os.stat(path)
     except (OSError, ValueError):  # a name with a null character is a ValueError
@@ -135,7 +142,10 @@ def _replace(target: Path, content: bytes) -> None:
 
 
 def _mode_of(target: Path) -> int | None:
-    """The permissions of a file to be replaced, None if it does not exist. `PermissionError` if it is read-only."""
+    """Return the permissions of a file to be replaced, or None if it does not exist.
+
+    Raises `PermissionError` if the file is read-only.
+    """
     if not target.exists():
         return None
     if not os.access(target, os.W_OK):
@@ -144,7 +154,7 @@ def _mode_of(target: Path) -> int | None:
 
 
 def _write_in_place(path: Path, content: bytes) -> None:
-    descriptor = system.opened(path, os.O_WRONLY)  # a pipe without a reader is an error
+    descriptor = system.opened(path, os.O_WRONLY)  # fails for a pipe without a reader
     system.make_blocking(descriptor)
     with open(descriptor, "wb") as file:
         file.write(content)

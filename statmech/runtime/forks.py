@@ -1,16 +1,21 @@
-"""Detection of forks after JAX has started: its threads are not copied, and the child would wait for them forever."""
+"""Detection of forks after JAX has started.
+
+A fork does not copy JAX's threads, and the child process would wait for these threads forever.
+"""
 
 from __future__ import annotations
 
 from statmech.errors import ForkedError
 from statmech.runtime.system import after_fork
 
-_used = False  # whether this process has computed with JAX
-_forked = False  # whether it is a fork of a process that had
+_used = False  # True once this process has computed with JAX
+_forked = False  # True in a fork of a process that had computed with JAX
 
 
 def check_fork() -> None:
-    """Record that this process computes with JAX. Raises `ForkedError` in a fork of a process that already had.
+    """Record that this process computes with JAX.
+
+    Raises `ForkedError` in a fork of a process that had already computed with JAX.
 
     >>> check_fork()
     """

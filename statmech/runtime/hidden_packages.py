@@ -1,7 +1,7 @@
 """Detection of another `simulate`, `theory` or `figures` that is imported instead of our package.
 
-A script's folder, or a notebook's, comes first in `sys.path`, so that a file of this name wins over the package. Other
-packages of these names can be installed, too: pip merges their files with ours, in one folder.
+The folder of a script or notebook comes first in `sys.path`, so that a file of this name takes precedence over the
+package. Other packages of these names can be installed as well: pip merges their files with ours, in one folder.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ HOME = Path(__file__).resolve().parents[2]
 
 
 class ShadowedError(StatmechError, ImportError):
-    """A file of the user hides one of our packages; the message names it."""
+    """Error for a user's file that hides one of our packages, and that the message names."""
 
 
 def shadow_of(package: str) -> Path | None:
-    """The file that Python would import instead of one of our packages, or has imported."""
+    """Return the file that Python would import, or has imported, instead of one of our packages."""
     known = sys.modules.get(package)
     origin = getattr(find_spec(package), "origin", None) if known is None else getattr(known, "__file__", None)
     if origin is None or (Path(origin).resolve().parent == HOME / package and _is_ours(Path(origin))):
@@ -31,18 +31,18 @@ def shadow_of(package: str) -> Path | None:
 
 
 def _is_ours(file: Path) -> bool:
-    """Whether a file says in its first sentence that it is of statmech."""
+    """Return True if the first line of a file mentions statmech."""
     try:
         with open(file, encoding="utf-8", errors="replace") as opened:
             return "statmech" in opened.readline()
-    except OSError:  # in an archive
+    except OSError:  # the file is inside an archive
         return True
 
 
 def message(package: str, file: Path) -> str:
-    """A sentence that states the problem and its solution."""
+    """Return a sentence with the problem of a hidden package and its solution."""
     if file.resolve().parent == HOME / package:
-        other = f"another package `{package}` was installed over that of statmech, in {file.parent}"
+        other = f"another package `{package}` was installed over the package of statmech, in {file.parent}"
         return f"{other}: uninstall {package} and statmech, and install statmech again"
     own = file.parent if file.name == "__init__.py" else file
     return f"{own} hides the package `{package}` of statmech: rename {own.name}, and restart Python"
@@ -56,7 +56,7 @@ def warn_of_shadowed() -> None:
 
 
 def check_packages(*packages: str) -> None:
-    """Raise `ShadowedError`, with the file to rename, if one of these packages, or of all, is hidden."""
+    """Raise `ShadowedError`, with the file to rename, if one of these packages, by default of all, is hidden."""
     for package in packages or PACKAGES:
         if file := shadow_of(package):
             raise ShadowedError(message(package, file))

@@ -1,14 +1,14 @@
 """A persistent cache of compiled programs, so that only the first run of each kind waits for the compiler.
 
-The folder `STATMECH_CACHE`, by default in the user's cache folder, holds XLA's binaries by JAX's keys, which contain
-program, versions and hardware; `statmech.runtime.programs` keeps what was traced beside them. `STATMECH_CACHE=off`
-disables both; a cache that the user has set up in JAX is respected.
+The folder `STATMECH_CACHE`, by default in the user's cache folder, contains XLA's binaries by JAX's keys, which include
+program, versions and hardware. `statmech.runtime.programs` stores traced programs next to the binaries.
+`STATMECH_CACHE=off` disables both. A cache that the user has set up in JAX is respected.
 
-**The content** of every file is a checksum of its name and the rest, then the rest. A file that is truncated, damaged,
-or another program's under this name is a miss, and is replaced: one flipped bit in a binary would crash every command
-that runs it, and JAX notices none in what zstd has compressed. Files hold no Python objects and are written atomically.
-Programs in the folder are run: one that another user owns, may write or may exchange is not used, nor one that a
-relative path names.
+**The content** of every file is a checksum of its name and payload, then the payload. A file that is truncated, damaged
+or belongs to another program is a miss, and is replaced: one flipped bit in a binary would crash every command that
+runs it, and JAX does not notice flipped bits in data that zstd has compressed. Files contain no Python objects and are
+written atomically. Programs in the folder are run, so a folder is not used if another user owns it, may write to it or
+may exchange it, or if it is given by a relative path.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from typing import Any
 from statmech.runtime import files, own_code, system
 from statmech.runtime.devices import check_platforms, has_jax
 
-PROGRAMS = "programs"  # the folder, in that of the cache, of `statmech.runtime.programs`
+PROGRAMS = "programs"  # for `statmech.runtime.programs`, inside the cache folder
 MAX_PROGRAM_BYTES = 2**26
 CHECKSUM_BYTES = hashlib.sha256().digest_size
-# JAX's key is the same for its zlib and the zstd of Python 3.14
+# JAX's keys do not distinguish compression by zlib from compression by the zstd of Python 3.14
 PYTHON_SUFFIX = f"-{sys.implementation.cache_tag}"
 
 
 def folder() -> Path | None:
-    """The folder of compiled programs; None if there is no cache, or if another user may have written it."""
+    """Return the folder of compiled programs, or None without a cache or if another user may have written to it."""
     setting = os.environ.get("STATMECH_CACHE")
     if setting == "off":
         return None
@@ -50,7 +50,7 @@ def folder() -> Path | None:
 
 
 def load(path: Path) -> bytes | None:
-    """Return what `save` wrote to a file; None if the file is missing, damaged, or another user's."""
+    """Return the content that `save` wrote to a file, or None if the file is missing, damaged, or another user's."""
     try:
         with files.opened(path, MAX_PROGRAM_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
             stored = file.read() if system.is_private(descriptor) else b""
@@ -75,7 +75,7 @@ def checksum(path: Path, content: bytes) -> bytes:
 
 
 class CheckedCache:
-    """XLA's binaries in files with checksums, as JAX reads and writes those of its own cache."""
+    """A cache of XLA's binaries in files with checksums, with the interface of JAX's own cache."""
 
     def __init__(self, path: Path):
         self._path = path  # JAX logs it
@@ -88,17 +88,20 @@ class CheckedCache:
 
 
 def use_cache() -> None:
-    """Let JAX cache the programs it compiles from now on, and notice functions of ours that were replaced."""
+    """Let JAX cache the programs that it compiles, and record replaced functions of our packages."""
     if os.environ.get("JAX_PLATFORMS", "cpu") not in ("", "cpu") and has_jax():
-        check_platforms()  # here: an error in a run counts as one of its parameters, which is tried again
+        check_platforms()  # before any run, because a failed run would be repeated
     own_code.notice()
     cache_programs()
 
 
 def cache_programs() -> None:
-    """Let JAX cache the programs it compiles from now on: nothing is compiled where nothing has imported it."""
+    """Let JAX cache the programs that it compiles.
+
+    Does nothing if JAX is not imported, since then nothing has been compiled.
+    """
     cache: Any = sys.modules.get("jax._src.compilation_cache")
-    if getattr(cache, "_cache", "no cache of this form") is not None:  # also in a version of JAX without it
+    if getattr(cache, "_cache", "no cache of this form") is not None:  # as in versions of JAX without `_cache`
         return
     import jax
 

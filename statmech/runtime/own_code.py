@@ -1,9 +1,9 @@
-"""The user's own code behind a result: files of rules, losses and kinds, and functions of ours that were replaced.
+"""The user's own code behind a result: files with rules, losses and kinds, and replaced functions of our packages.
 
-A stored number belongs to the code that made it. `digests` returns the SHA-256 of the file of each class that a
-scenario uses, and of the files of its bases. Modules that these files import are not included. Code without a file (a
-cell of a notebook) is represented by its bytecode and the values that it uses. A file is read again only when its
-module's functions have changed, so that the digest is that of the code in memory, not of a later edit.
+A stored number belongs to the code that computed it. `digests` returns the SHA-256 of the files that define the classes
+of a scenario and their bases. Modules that these files import are not included. Code without a file (a cell of a
+notebook) is represented by its bytecode and the values that it uses. A file is read again only when its module's
+functions have changed, so that the digest belongs to the code in memory, not to a later edit.
 
 `replaced` lists the functions of our packages that come from elsewhere, such as `Perceptron.g` set by a notebook.
 """
@@ -24,7 +24,7 @@ PACKAGES = ("statmech", "simulate", "theory", "figures")
 STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 UNCALLABLE_WRAPPERS = (classmethod, property, cached_property, partialmethod)
-UNTRACED = (  # modules that compute no number
+UNTRACED = (  # replaced functions of these modules do not change results
     "statmech.cli",
     "statmech.results",
     "statmech.runtime",
@@ -34,19 +34,19 @@ UNTRACED = (  # modules that compute no number
 
 Namespace = Mapping[str, Any]  # the globals of a module
 
-_known: dict[str, tuple[list[Any], str]] = {}  # by file: what its module defined when it was read, and its digest
+_known: dict[str, tuple[list[Any], str]] = {}  # by file: the definitions of its module when it was read, and its digest
 _noticed: tuple[FunctionType, ...] = ()
 
 
 def digests(classes: Iterable[type]) -> dict[str, str]:
-    """Return the SHA-256 of each file of the user that defines these classes or the noticed functions, by name.
+    """Return the SHA-256 of each user file that defines one of these classes or a replaced function, by file name.
 
     >>> from statmech.rules import Hebb
     >>> digests([Hebb])
     {}
     """
     digest_by_file: dict[str, str] = {}
-    descriptions: dict[str, list[str]] = {}  # of code without a file, by name
+    descriptions: dict[str, list[str]] = {}  # by name, for code without a file
     things: tuple[Any, ...] = (*classes, *_noticed)
     for thing in things:
         bases = thing.__mro__ if isinstance(thing, type) else (thing,)
@@ -67,12 +67,12 @@ def digests(classes: Iterable[type]) -> dict[str, str]:
 
 
 def is_current(module: ModuleType) -> bool:
-    """Return True if a module's file contains what it contained when the module was executed."""
+    """Return True if a module's file has not changed since the module was executed."""
     return _digest(vars(module)) == _sha256(Path(str(module.__file__)).read_bytes())
 
 
 def replaced() -> tuple[FunctionType, ...]:
-    """Return the functions of our packages that user code has put in the place of ours.
+    """Return the functions that user code has put into our packages instead of the original ones.
 
     >>> replaced()
     ()
@@ -82,13 +82,16 @@ def replaced() -> tuple[FunctionType, ...]:
 
 
 def notice() -> None:
-    """Look for replaced functions; public functions call this once, since it takes about 3 ms."""
+    """Search for replaced functions, and record them.
+
+    Public functions call this once, since it takes about 3 ms.
+    """
     global _noticed
     _noticed = replaced()
 
 
 def noticed() -> tuple[FunctionType, ...]:
-    """Return the replaced functions that were last noticed."""
+    """Return the replaced functions that `notice` has recorded last."""
     return _noticed
 
 
@@ -112,7 +115,7 @@ def _functions(space: Namespace) -> Iterator[FunctionType]:
 
 
 def _unwrap(member: Any) -> Any:
-    """Return the function in a method, a property, or what `jax.jit` or `partial` has made of it."""
+    """Return the function inside a method, a property, or a wrapper such as `jax.jit` or `partial`."""
     if type(member) is FunctionType or not (callable(member) or isinstance(member, UNCALLABLE_WRAPPERS)):
         return member
     for attribute in ("__func__", "fget", "__wrapped__", "func"):
@@ -148,7 +151,7 @@ def _is_library(file: str) -> bool:
     return (
         not LIBRARY_FOLDERS.isdisjoint(place.parts)
         or any(map(place.is_relative_to, STANDARD_LIBRARY))
-        or any(map(_is_listed, (path, place)))  # links lead into the folder of a distribution, or away from it
+        or any(map(_is_listed, (path, place)))  # links may lead into or out of the folder of a distribution
     )
 
 

@@ -10,11 +10,11 @@ from datetime import timedelta
 from html import escape
 from typing import Any
 
-EVERY = 0.3  # seconds between two changes of a line in a notebook
+EVERY = 0.3
 
 
 class Bar:
-    """The progress of a computation, and the part that is running; this one shows nothing."""
+    """The progress of a computation and the part that is running. This base class shows nothing."""
 
     def __init__(self, title: str):
         self.title, self.part, self.done, self.total = title, "", 0, 0
@@ -22,20 +22,20 @@ class Bar:
         self._last = (0.0, 0)
 
     def progress(self, done: int, total: int) -> None:
-        """Show how much is done."""
+        """Record and show the number of completed units."""
         self.done, self.total, self._last = done, total, (time.monotonic(), done)
         self._first = self._first or self._last
         self.show()
 
     @property
     def rate(self) -> float:
-        """The mean number per second between the first report and the last; 0 if it is not known."""
+        """The mean number of units per second between the first and the last report, or 0 before two reports."""
         first, last = self._first or self._last, self._last
         return (last[1] - first[1]) / (last[0] - first[0]) if last[0] > first[0] else 0.0
 
     @property
     def pace(self) -> str:
-        """The rate and the time left, empty until they are known."""
+        """The rate and the remaining time as text, empty until the rate is known."""
         if not self.rate:
             return ""
         left = max(0.0, (self.total - self.done) / self.rate - (time.monotonic() - self._last[0]))
@@ -47,11 +47,11 @@ class Bar:
         self.show()
 
     def show(self) -> None:
-        """Show what is known."""
+        """Show the current progress."""
 
     @property
-    def words(self) -> str:
-        """Name the computation and the part of it that is running."""
+    def title_and_part(self) -> str:
+        """The name of the computation, and of its running part."""
         return f"{self.title}, {self.part}" if self.part else self.title
 
 
@@ -69,19 +69,19 @@ def format_rate(rate: float) -> str:
 
 
 class Terminal(Bar):
-    """A bar of rich's."""
+    """A progress bar of the library rich in a terminal."""
 
     def __init__(self, title: str, bar: Any):
         super().__init__(title)
         self._bar, self._task = bar, bar.add_task(title, total=None, bar=self)
 
     def show(self) -> None:
-        """Show what is known."""
-        self._bar.update(self._task, completed=self.done, total=self.total or None, description=self.words)
+        """Show the current progress."""
+        self._bar.update(self._task, completed=self.done, total=self.total or None, description=self.title_and_part)
 
 
 class Notebook(Bar):
-    """A line of text under a cell while it computes."""
+    """A line of text below a notebook cell while it computes."""
 
     def __init__(self, title: str):
         from IPython.display import display
@@ -90,13 +90,13 @@ class Notebook(Bar):
         self._handle, self._due = display(self._line(title), raw=True, display_id=True), 0.0
 
     def show(self) -> None:
-        """Show what is known, but not too often."""
+        """Show the current progress, at most every 0.3 s."""
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + EVERY
-            self._write(f"{self.words}: {self.done} of {self.total}" if self.total else self.words)
+            self._write(f"{self.title_and_part}: {self.done} of {self.total}" if self.total else self.title_and_part)
 
     def close(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         self._write("")
 
     def _write(self, text: str) -> None:
@@ -109,7 +109,7 @@ class Notebook(Bar):
 
 @contextlib.contextmanager
 def shown(title: str, wanted: bool | None = None) -> Iterator[Bar]:
-    """A progress bar while a computation lasts; by default where stderr is a terminal, and in a notebook."""
+    """Open a context with a progress bar, by default if stderr is a terminal, and in a notebook."""
     if wanted is not False and in_notebook():
         line = Notebook(title)
         try:
@@ -124,7 +124,7 @@ def shown(title: str, wanted: bool | None = None) -> Iterator[Bar]:
 
 
 def in_notebook() -> bool:
-    """True in a cell of Jupyter."""
+    """Return True in a cell of a Jupyter notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return type(shell).__name__ == "ZMQInteractiveShell"
 

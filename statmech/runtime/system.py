@@ -1,6 +1,6 @@
-"""Calls that only some operating systems have, each in one place, with what happens on a system without it.
+"""Calls that only some operating systems have, each wrapped once, with a fallback for other systems.
 
-Linux has all of them, macOS no `prctl` and no `sched_getaffinity`, Windows hardly any.
+Linux has all these calls, macOS lacks `prctl` and `sched_getaffinity`, and Windows has hardly any.
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ def _module(name: str) -> Any:
 
 
 fcntl, resource = _module("fcntl"), _module("resource")
-SHARED, EXCLUSIVE = 1, 2  # LOCK_SH and LOCK_EX
+SHARED, EXCLUSIVE = 1, 2  # LOCK_SH and LOCK_EX of fcntl
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
-WATCH = 0.5  # seconds between two looks at the parent
+WATCH = 0.5
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 ALWAYS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
 def cores() -> int:
-    """The cores that this process may use; all of the machine where a process cannot be bound to some."""
+    """Return the number of cores that this process may use.
+
+    These are all cores of the machine if the system cannot bind a process to some cores.
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor() -> str:
-    """Return the name of the processor; empty where Linux does not state it, and on other systems."""
+    """Return the name of the processor, empty if Linux does not give it, and on other systems."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -50,7 +53,7 @@ def processor() -> str:
 
 
 def memory() -> float:
-    """This machine's memory in bytes; infinite where it is unknown, so that nothing is refused.
+    """Return this machine's memory in bytes, infinite if unknown, so that every scenario is accepted.
 
     >>> memory() > 2**20
     True
@@ -59,13 +62,15 @@ def memory() -> float:
 
 
 def peak_memory() -> float:
-    """The largest number of bytes that this process has held; 0 where it is unknown."""
+    """Return the largest memory that this process has used, in bytes, 0 if unknown."""
     unit = 1 if sys.platform == "darwin" else 1024
     return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if resource else 0.0
 
 
 def is_private(path: Path | int) -> bool:
-    """True for what this user alone may write, for what does not exist, and where files have no owner.
+    """Return True if nobody but this user may write to a file or folder.
+
+    This includes a missing path, and systems where files have no owner.
 
     >>> is_private(Path("nowhere"))
     True
@@ -78,15 +83,15 @@ def is_private(path: Path | int) -> bool:
 
 
 def is_exchangeable(path: Path) -> bool:
-    """True if another user may rename a folder around this one, and so put another in its place.
+    """Return True if another user may rename a parent folder, and so exchange this path for another.
 
-    The search ends, as that of sshd, at a folder that root alone may change, or at one that nobody else may enter.
+    Like the search in sshd, this search ends at a folder that root alone may change, or that nobody else may enter.
     """
     writable = False
     for folder in path.parents if hasattr(os, "getuid") else ():
         try:
             status = folder.stat()
-        except OSError:  # it will be made for this user alone
+        except OSError:  # the missing folder will be created for this user alone
             continue
         if status.st_uid not in (0, os.getuid()):
             return True
@@ -100,7 +105,7 @@ def is_exchangeable(path: Path) -> bool:
 
 
 def opened(path: str | os.PathLike[str], flags: int, follow: bool = True) -> int:
-    """The descriptor of a file, opened without waiting for the other end of a pipe.
+    """Open a file without waiting for the other end of a pipe, and return its descriptor.
 
     Raises `OSError` for a symbolic link, unless it may `follow` it.
     """
@@ -112,7 +117,7 @@ def opened(path: str | os.PathLike[str], flags: int, follow: bool = True) -> int
 
 
 def set_permissions(descriptor: int, mode: int) -> None:
-    """Give an open file these permissions; where that is impossible it keeps those of a new file."""
+    """Give an open file these permissions, if the system supports it."""
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, mode)
 
@@ -124,14 +129,14 @@ def make_blocking(descriptor: int) -> None:
 
 
 def has_locks() -> bool:
-    """True if files can be locked; else several processes must not write one store."""
+    """Return True if files can be locked; otherwise several processes must not write one store."""
     return fcntl is not None
 
 
 def lock(file: IO[str], mode: int) -> bool:
-    """Lock a file without waiting, `SHARED` or `EXCLUSIVE`; False if another process holds it.
+    """Lock a file without waiting, `SHARED` or `EXCLUSIVE`, and return False if another process holds the lock.
 
-    Always True where files cannot be locked: this process must then be the only writer.
+    Returns True if files cannot be locked: this process must then be the only writer.
     """
     try:
         if has_locks():
@@ -157,7 +162,7 @@ def die_with_parent() -> None:
 
 
 def cause_of_death(code: int) -> str:
-    """The signal, or the exception of Windows, that ended a process; empty if it ended by itself.
+    """Return the signal, or the Windows exception, that ended a process, empty if it ended by itself.
 
     >>> cause_of_death(-11), cause_of_death(0xC0000005), cause_of_death(1)
     ('SIGSEGV', 'exception 0xC0000005', '')
@@ -177,6 +182,6 @@ def _c_library() -> Any:
 
 
 def _watch_parent(parent: int) -> None:
-    while os.getppid() == parent:  # that of an orphan is another process
+    while os.getppid() == parent:  # an orphan gets another parent
         time.sleep(WATCH)
     os._exit(1)
