@@ -71,7 +71,7 @@ def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
 
 
 def use_data(folder: Path | None) -> None:
-    """Set the folder from which data sets are read."""
+    """Set the folder of data sets."""
     from statmech.data_sets import FOLDER
 
     if folder is not None:

@@ -1,4 +1,4 @@
-"""Creation, growth and repair of the stores of sweeps.
+"""Creation, growth and repair of stores for sweeps.
 
 The store of an extended sweep is created next to the old store, the old chunks are copied, and then the two stores
 exchange names. After a kill in between, `complete_replacement` recovers one complete store.

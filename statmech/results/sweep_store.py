@@ -82,7 +82,7 @@ class SweepStore:
 
     @property
     def code(self) -> dict[str, str] | None:
-        """The digests of the user's files when the store was created; None if the store does not record the files."""
+        """The digests of the user's files when the store was created, or None if they were not recorded."""
         code: dict[str, str] | None = values_of(self.group.attrs).get("code")
         return code
 

@@ -39,9 +39,9 @@ class Verification(NamedTuple):
 
 
 def verify(result: Path) -> Verification:
-    """Read every chunk of a folder of results, or of one store.
+    """Verify every chunk in a folder of results, or in one store.
 
-    Runs that are missing or have failed hold no numbers, and are not faults.
+    Missing and failed runs have no numbers, and are not faults.
 
     Parameters
     ----------

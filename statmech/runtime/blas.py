@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which every BLAS library of this process computes on one thread."""
+    """Return a context where every BLAS library of this process uses one thread."""
     return _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
 
 

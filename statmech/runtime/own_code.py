@@ -126,7 +126,7 @@ def _unwrap(member: Any) -> Any:
 
 
 def _namespace(thing: Any) -> Namespace:
-    """Return the globals of the module that defines a class or a function; empty if that is unknown."""
+    """Return the globals of the module that defines a class or a function, empty if the module is unknown."""
     if isinstance(thing, FunctionType):
         return thing.__globals__
     return vars(sys.modules[thing.__module__]) if thing.__module__ in sys.modules else {}

@@ -129,7 +129,10 @@ def make_blocking(descriptor: int) -> None:
 
 
 def has_locks() -> bool:
-    """Return True if files can be locked; otherwise several processes must not write one store."""
+    """Return True if files can be locked.
+
+    Without locks, several processes must not write one store.
+    """
     return fcntl is not None
 
 
