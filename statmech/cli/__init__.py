@@ -28,10 +28,11 @@ def main() -> None:
         commands.main()
     except KeyboardInterrupt:
         interrupts.end(interrupts.INTERRUPTED)
-    except SystemExit as done:
-        if done.code not in (interrupts.INTERRUPTED, interrupts.TERMINATED):  # typer uses the first code after Ctrl-C
+    except SystemExit as exit_error:
+        # typer exits with INTERRUPTED after Ctrl-C
+        if exit_error.code not in (interrupts.INTERRUPTED, interrupts.TERMINATED):
             raise
-        interrupts.end(done.code)
+        interrupts.end(exit_error.code)
 
 
 def command() -> None:
@@ -40,10 +41,10 @@ def command() -> None:
     _prepare_streams()
     try:
         main()
-    except SystemExit as done:
-        if not isinstance(done.code, int):
+    except SystemExit as exit_error:
+        if not isinstance(exit_error.code, int):
             raise
-        interrupts.leave(done.code)
+        interrupts.leave(exit_error.code)
     interrupts.leave(0)
 
 
@@ -52,7 +53,7 @@ def _prepare_streams() -> None:
 
     Otherwise a file that is opened under the number of a closed stream would receive the printed text.
     """
-    closed = sys.stdout is None
+    stdout_was_closed = sys.stdout is None
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             while os.open(os.devnull, os.O_RDWR) < number:  # the smallest number that is free
@@ -61,7 +62,7 @@ def _prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # characters that the locale lacks
-    if closed:
+    if stdout_was_closed:
         print("standard output is closed: nothing is printed there", file=sys.stderr)
 
 

@@ -16,7 +16,9 @@ def configs() -> None:
     from statmech.cli import output
     from statmech.questions import QUESTIONS
 
-    output.groups({it: {name: config.description(name) for name in names} for it, names in QUESTIONS.items()})
+    output.groups(
+        {question: {name: config.description(name) for name in names} for question, names in QUESTIONS.items()}
+    )
 
 
 def info() -> None:

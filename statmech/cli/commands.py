@@ -23,7 +23,7 @@ from statmech.cli.terminal import print
 from statmech.errors import ConfigError, StatmechError
 from statmech.runtime.hidden_packages import check_packages
 
-COLLECTED = 100_000  # new objects between two collections; objects of imported modules are never garbage
+COLLECTED = 100_000  # new objects; objects of imported modules are never garbage
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Compute": (compute.run, compute.simulate, compute.theory, predict.predict),
     "Look": (look.compare, look.figure, look.explore, look.status, look.verify),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statmech.cli.execution import Execution
     from statmech.cli.jobs import Job
 
-LOOK = frozenset({"png"})  # SVG and PDF are for papers, and take longer than most small simulations
+LOOK = frozenset({"png"})  # SVG and PDF take longer than most small simulations
 
 
 @takes(Run)
@@ -29,7 +29,8 @@ def run(options: Run) -> None:
     job, execution = _prepare(options)
     if options.dry_run:
         return output.estimate(job.scenario, execution.memory, drawn=not options.as_json)
-    theory = None if job.scenario.unsolved else steps.stored_theory(job, options.fresh)  # may raise before a long run
+    # before the simulation, because a stored theory of another config is an error
+    theory = None if job.scenario.unsolved else steps.stored_theory(job, options.fresh)
     outcome = steps.simulate(job, execution, options)
     if steps.can_show(job, outcome, execution) and not options.as_json:
         steps.show(job, theory, options.formats or LOOK)

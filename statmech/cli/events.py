@@ -25,15 +25,16 @@ def message(event: dict[str, Any], scenario: AbstractScenario) -> str:
         case "grown":
             return "\n".join(["the sweep has grown, and its stored runs are kept:", *event["differences"]])
         case "version":
-            before, now = version_in_words(event["stored"]), version_in_words(event["running"])
-            return f"the stored runs are by {before}, new ones by {now}; `statmech verify` recomputes some of each"
+            stored_version, running_version = version_in_words(event["stored"]), version_in_words(event["running"])
+            versions = f"the stored runs are by {stored_version}, new ones by {running_version}"
+            return f"{versions}; `statmech verify` recomputes some of each"
     return ""
 
 
 def _combination(scenario: AbstractScenario, index: list[int]) -> str:
     """Return the parameters at a grid point as text, such as "rule hebb, K 3, "."""
     axes = zip(index, scenario.dimensions.values(), strict=True)
-    values = {name: values[i] for i, along in axes for name, values in along.items()}
+    values = {name: values[i] for i, group in axes for name, values in group.items()}
     return "".join(f"{name} {value if isinstance(value, str) else f'{value:g}'}, " for name, value in values.items())
 
 

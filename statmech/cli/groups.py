@@ -21,11 +21,14 @@ class _Named:
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for one in params:
-            one.display_type_rich = partial(_value, one)  # typer would show the type, such as <bool> or <list[str]>
-            one._get_number_range_help_str = str  # hides [x>=1.0]: the message for a wrong number gives the range
-            if one.required and one.param_type_name == "argument":
-                one._usage_display_name = partial(str, one.metavar)  # typer would print {CONFIG} in the usage line
+        for parameter in params:
+            # typer would show the type, such as <bool> or <list[str]>
+            parameter.display_type_rich = partial(_value, parameter)
+            # hides [x>=1.0]: the message for a wrong number gives the range
+            parameter._get_number_range_help_str = str
+            if parameter.required and parameter.param_type_name == "argument":
+                # typer would print {CONFIG} in the usage line
+                parameter._usage_display_name = partial(str, parameter.metavar)
         return params
 
 
@@ -60,14 +63,14 @@ class Commands(_Named, TyperGroup):
 def _escaped() -> Iterator[None]:
     try:
         yield
-    except EOFError as failure:  # Click would print "Aborted.", as for a closed terminal, but no command prompts
+    except EOFError as failure:  # Click would print "Aborted.", although no command reads from the terminal
         raise ConfigError(f"a file that is read ends too early: {failure or 'it is cut'}") from failure
-    except REFUSED as refused:
-        refused.message = escaped(refused.message)
-        if type(refused).__name__ == "MissingParameter" and refused.param.metavar == "CONFIG":
-            refused.message = _shipped()
-        if "No such command 'list'" in refused.message:
-            refused.message += " `statmech configs` lists the configs that can be run."
+    except REFUSED as error:
+        error.message = escaped(error.message)
+        if type(error).__name__ == "MissingParameter" and error.param.metavar == "CONFIG":
+            error.message = _shipped()
+        if "No such command 'list'" in error.message:
+            error.message += " `statmech configs` lists the configs that can be run."
         raise
 
 

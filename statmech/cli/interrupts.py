@@ -25,7 +25,8 @@ UNWRITTEN = 120  # Python's convention if the last output could not be written
 CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 PATIENCE = 2.0  # until the main thread must have started to handle a signal
 _handled = set[int]()  # handlers of these signals have raised, so the command is ending
-said = "Interrupted. Completed work is saved; rerun the command to resume."  # a command may replace this text
+# a command may replace this text
+said = "Interrupted. Completed work is saved; rerun the command to resume."
 
 
 def watch() -> None:
@@ -33,7 +34,8 @@ def watch() -> None:
 
     Both raise an exception that Python cannot discard, except during an import, where the process ends instead.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell ignores SIGINT for background jobs
+    # a shell ignores SIGINT for background jobs, and then no handler is installed
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _terminated)
     sys.unraisablehook = _unraisable
@@ -71,19 +73,19 @@ def _watch_the_main_thread() -> socket.socket:
 
     Python writes the number of each signal to the socket that the thread reads.
     """
-    signals, written = socket.socketpair()
-    written.setblocking(False)
-    signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_end_after, args=(signals,), name="interrupts", daemon=True).start()
-    return written  # the cache keeps the socket open
+    read_end, write_end = socket.socketpair()
+    write_end.setblocking(False)
+    signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_end_after, args=(read_end,), name="interrupts", daemon=True).start()
+    return write_end  # the cache keeps the socket open
 
 
 def _end_after(signals: socket.socket) -> None:
     while True:
-        sent = signals.recv(1)[0]
+        signal_number = signals.recv(1)[0]
         time.sleep(PATIENCE)
-        if signal.getsignal(sent) in (_interrupted, _terminated) and sent not in _handled:
-            end(CODES[sent])
+        if signal.getsignal(signal_number) in (_interrupted, _terminated) and signal_number not in _handled:
+            end(CODES[signal_number])
 
 
 def _interrupted(sent: int, frame: FrameType | None) -> None:

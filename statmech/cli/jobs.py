@@ -51,10 +51,10 @@ def job_of(source: Source, *, data: bool = False) -> Job:
     scenario = configs.load(source.config, source.all_overrides, data=data, check=_figure_problems)
     figure = figures.named(scenario.figure, configs.shipped_name(source.config), scenario.CHOICE)
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
-    given = shlex.join([str(source.config), *source.all_overrides])
-    command = "" if path.is_dir() else f"statmech run {given}"
+    arguments = shlex.join([str(source.config), *source.all_overrides])
+    command = "" if path.is_dir() else f"statmech run {arguments}"
     out = f" --out {shlex.quote(str(source.out))}" if source.out else ""
-    return Job(path.absolute().stem, scenario, figure, folder, command, given + out)
+    return Job(path.absolute().stem, scenario, figure, folder, command, arguments + out)
 
 
 def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:

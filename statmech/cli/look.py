@@ -66,8 +66,8 @@ def _figure(composed: Composed, config: str) -> None:
     from statmech.cli.jobs import job_of
 
     further = composed.further or []
-    configs = [config, *(it for it in further if "=" not in it)]
-    changes = [it for it in further if "=" in it]
+    configs = [config, *(argument for argument in further if "=" not in argument)]
+    changes = [argument for argument in further if "=" in argument]
     if len(configs) > 1:
         return _together(composed, configs, changes)
     job = job_of(Source(config, changes, composed.out, composed.settings))
@@ -81,8 +81,8 @@ def _wish(job: Job, composed: Composed) -> Composition:
     """Return the figure of the config, changed by the options of the command."""
     from statmech.scenarios.composition import Composition, composition_of
 
-    own = job.figure.model_dump() if isinstance(job.figure, Composition) else {}
-    return composition_of({**own, **composed.figure_keys})
+    config_keys = job.figure.model_dump() if isinstance(job.figure, Composition) else {}
+    return composition_of({**config_keys, **composed.figure_keys})
 
 
 def _together(composed: Composed, configs: list[str], changes: list[str]) -> None:
@@ -95,10 +95,10 @@ def _together(composed: Composed, configs: list[str], changes: list[str]) -> Non
     names = [job.folder.name for job in jobs]
     labels = names if len({*names}) == len(names) else [str(job.folder) for job in jobs]
     if len({*labels}) < len(labels):
-        raise ConfigError(f"{next(it for it in labels if labels.count(it) > 1)}: given twice")
-    every = {label: steps.stored_results(job) for label, job in zip(labels, jobs, strict=True)}
+        raise ConfigError(f"{next(label for label in labels if labels.count(label) > 1)}: given twice")
+    results_by_label = {label: steps.stored_results(job) for label, job in zip(labels, jobs, strict=True)}
     folder = composed.out or Path(os.path.commonpath([job.folder.absolute().parent for job in jobs]))
-    steps.draw_together(every, composition_of(composed.figure_keys), folder, composed.formats)
+    steps.draw_together(results_by_label, composition_of(composed.figure_keys), folder, composed.formats)
 
 
 def explore(
@@ -134,23 +134,24 @@ def explore(
     from statmech.scenarios.page import without_page
 
     use_data(data_dir)
-    interrupts.said = "statmech explore: stopped"  # the default text mentions resuming, which a server does not support
-    linked = what is not None and "?" in what
-    result = what is not None and Path(what).is_dir()
+    # the default text mentions resuming, which a server does not support
+    interrupts.said = "statmech explore: stopped"
+    is_link = what is not None and "?" in what
+    is_result = what is not None and Path(what).is_dir()
     changes = [*(overrides or []), *(settings or [])]
-    if result and changes:
+    if is_result and changes:
         raise ConfigError(f"{what}: stored results have no keys to override")
-    if linked and changes:
+    if is_link and changes:
         raise ConfigError("a link holds all keys: change them in the link")
-    scenario = None if what is None or result or linked else configs.load(what, changes, data=True)
-    if scenario is not None and (why := without_page(scenario)):
-        raise ConfigError(f"{what}: {why}")
+    scenario = None if what is None or is_result or is_link else configs.load(what, changes, data=True)
+    if scenario is not None and (reason := without_page(scenario)):
+        raise ConfigError(f"{what}: {reason}")
     page, server, link = _explorer()
-    if result:
+    if is_result:
         server.serve(page.of_result(Path(str(what))), port, browser)
         return
     view = page.named(scenario, configs.shipped_name(str(what))) if scenario is not None else None
-    opening = (None, link.read(str(what).partition("?")[2])) if linked else (scenario, view)
+    opening = (None, link.read(str(what).partition("?")[2])) if is_link else (scenario, view)
     server.serve(page.of_config(*opening), port, browser, partial(page.prepare, *opening))
 
 
@@ -198,9 +199,9 @@ def verify(
     from statmech.results.verification import verify as verification
 
     check_results(folder)
-    found = verification(folder)
-    if found.sound and found.done and recompute:
-        found = recomputed(folder, found, recompute)
-    print(json.dumps(found._asdict()) if as_json else "\n".join(found.lines()))
-    if not found.sound:
+    outcome = verification(folder)
+    if outcome.sound and outcome.done and recompute:
+        outcome = recomputed(folder, outcome, recompute)
+    print(json.dumps(outcome._asdict()) if as_json else "\n".join(outcome.lines()))
+    if not outcome.sound:
         raise typer.Exit(1)

@@ -209,15 +209,20 @@ class Composed:
     def figure_keys(self) -> dict[str, Any]:
         """The keys of `figure` that the command line gives, with comma-separated values as lists."""
         names = ("x", "y", "series", "split", "over", "points", "fit")
-        given = {name: getattr(self, name) for name in names if getattr(self, name)}
-        lists = {name: [word.strip() for word in given[name].split(",")] for name in names[1:4] if name in given}
-        return given | lists
+        given_keys = {name: getattr(self, name) for name in names if getattr(self, name)}
+        lists = {
+            name: [entry.strip() for entry in given_keys[name].split(",")] for name in names[1:4] if name in given_keys
+        }
+        return given_keys | lists
 
 
 def takes(options: type) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
     """Return a decorator that gives a command the fields of a dataclass as arguments and options."""
     hints = get_type_hints(options, include_extras=True)
-    parameters = [it.replace(annotation=hints[it.name]) for it in inspect.signature(options).parameters.values()]
+    parameters = [
+        parameter.replace(annotation=hints[parameter.name])
+        for parameter in inspect.signature(options).parameters.values()
+    ]
 
     def decorate(command: Callable[[Any], None]) -> Callable[..., None]:
         @wraps(command)

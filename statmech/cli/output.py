@@ -107,10 +107,12 @@ def estimate(scenario: AbstractScenario, memory: float | None = None, drawn: boo
 def _print_table(table: Table) -> None:
     from statmech.results.tables import framed, parts
 
-    out.print(Text(escaped(table.title)), soft_wrap=True)  # a rich table would wrap its title at the table's width
+    # printed separately, because a rich table would wrap its title at the table's width
+    out.print(Text(escaped(table.title)), soft_wrap=True)
     for part in parts(table, out.width):
         rich = _rich_table(part)
-        rich.width = framed(part) if framed(part) > out.width else None  # rich would cut a wider table
+        # rich would cut a table that is wider than the terminal
+        rich.width = framed(part) if framed(part) > out.width else None
         out.print(rich, crop=False)
 
 

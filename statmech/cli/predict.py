@@ -110,13 +110,13 @@ def predict(
     file = FileFormat(sep, encoding, header, tuple(na or ()))
     options = ColumnOptions(tuple(drop or ()), index, missing)
     prepared = PreparedCurve(read(table, target, file, options, positive=positive), loss, intercept, not raw)
-    predicted = partial(prepared.predict, lam=_strength(lam), fits=fits)
-    curve = predicted(P=_numbers(examples), check=check)
+    predict_curve = partial(prepared.predict, lam=_strength(lam), fits=fits)
+    curve = predict_curve(P=_numbers(examples), check=check)
     print(describe(curve))
-    line = predicted(P=_between(curve.P.values))
+    line = predict_curve(P=_between(curve.P.values))
     if line["eps_y" if "eps_y" in line else "mse"].notnull().any():
-        [written] = save(draw(curve, line, Path(table).name), path.with_suffix(""), [path.suffix[1:]])
-        print(f"wrote {written}")
+        [picture] = save(draw(curve, line, Path(table).name), path.with_suffix(""), [path.suffix[1:]])
+        print(f"wrote {picture}")
 
 
 def _between(P: np.ndarray) -> list[int]:

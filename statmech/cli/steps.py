@@ -35,7 +35,7 @@ UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
 
 
 def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
-    """Simulate the runs that are missing in the store."""
+    """Simulate the runs that are missing from the store."""
     import logging  # Zarr imports it as well; other commands start faster without it
 
     from simulate.run import remarks
@@ -43,9 +43,10 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
     from statmech.cli.options import Run
     from statmech.runtime.progress import shown
 
-    # Zarr raises one of several failures of writing, and we report it; asyncio would print the other ones
+    # Zarr raises one of several failed writes, and we report it; asyncio would print the other failures
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
-    verdict = job.scenario.not_judged if isinstance(options, Run) and not options.as_json else ""  # printed at the end
+    # the comparison at the end prints this remark
+    verdict = job.scenario.not_judged if isinstance(options, Run) and not options.as_json else ""
     for remark in remarks(job.scenario):
         if remark != verdict:
             print(remark, file=sys.stderr)
@@ -58,7 +59,7 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
                 bar.running(f"chunk {event['block']}")
             if options.as_json:
                 print(json.dumps(event), flush=True)
-            elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # no progress bar
+            elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # a file has no bar
                 print(f"simulating {event['runs'] - event['done']:,} runs", file=sys.stderr, flush=True)
             elif sentence := message(event, job.scenario):
                 print(sentence, file=sys.stderr)
@@ -72,8 +73,8 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
             progress=bar.progress,
             tell=follow,
         )
-    begun = next(event for event in events if event["event"] == "begun")
-    print(f"wrote {job.simulation}" if begun["blocks"] else UP_TO_DATE.format(job.simulation), file=sys.stderr)
+    begin_event = next(event for event in events if event["event"] == "begun")
+    print(f"wrote {job.simulation}" if begin_event["blocks"] else UP_TO_DATE.format(job.simulation), file=sys.stderr)
     return outcome
 
 
@@ -153,21 +154,23 @@ def stored_results(job: Job) -> Results:
 def _missing(job: Job, results: Results) -> str:
     """Return a message that names the missing results, and the command that computes them."""
     if results.simulation is None:
-        both = results.theory is None and not job.scenario.on_data
-        lacking, command = ("simulation and no theory", "run") if both else ("simulation", "simulate")
+        lacks_theory = results.theory is None and not job.scenario.on_data
+        missing_parts, command = ("simulation and no theory", "run") if lacks_theory else ("simulation", "simulate")
     elif job.scenario.unsolved:
         return f"a simulation alone: {job.scenario.unsolved}"
     else:
-        lacking, command = "theory", "theory"
-    return f"no {lacking}. `statmech {command} {job.source}` computes {'them' if 'and' in lacking else 'it'}"
+        missing_parts, command = "theory", "theory"
+    return (
+        f"no {missing_parts}. `statmech {command} {job.source}` computes {'them' if 'and' in missing_parts else 'it'}"
+    )
 
 
 def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> Results:
     """Return the results of a job, with its folder and figure."""
     from statmech.results.results import Results
 
-    known = Results(job.scenario, simulation, theory, name=job.name, figure=job.figure, folder=job.folder)
-    return replace(known, command=job.command)
+    results = Results(job.scenario, simulation, theory, name=job.name, figure=job.figure, folder=job.folder)
+    return replace(results, command=job.command)
 
 
 def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
@@ -216,14 +219,14 @@ def draw(results: Results, formats: frozenset[str] | None = None) -> None:
 
     assert results.figure is not None
     assert results.folder is not None
-    wish = results.figure
-    name, figure, reason = figures.drawn(wish, results)
+    choice = results.figure
+    name, figure, reason = figures.drawn(choice, results)
     if reason:
         print(f"{reason}; drawing {name}", file=sys.stderr)
     stem = results.folder / name
     pictures = _saved(figure, stem, formats)
-    films = film.save(name, results, stem) if isinstance(wish, str) else []
-    for file in (*pictures, *captions.save(results, name if isinstance(wish, str) else wish, stem), *films):
+    films = film.save(name, results, stem) if isinstance(choice, str) else []
+    for file in (*pictures, *captions.save(results, name if isinstance(choice, str) else choice, stem), *films):
         print(f"wrote {file}", file=sys.stderr)
 
 
@@ -244,8 +247,12 @@ def _saved(figure: Figure, stem: Path, formats: frozenset[str] | None) -> list[P
     from figures import style
     from statmech.runtime import files
 
-    drawn = [it for it in style.FORMATS if formats is None or it in formats or files.beside(stem, it).exists()]
-    return style.save(figure, stem, drawn)
+    chosen_formats = [
+        suffix
+        for suffix in style.FORMATS
+        if formats is None or suffix in formats or files.beside(stem, suffix).exists()
+    ]
+    return style.save(figure, stem, chosen_formats)
 
 
 def end(outcome: Outcome) -> None:

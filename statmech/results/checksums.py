@@ -22,15 +22,15 @@ LARGEST, LARGEST_ROOT = 2**32, 2**28
 
 def write(store: Path) -> None:
     """Record the checksum of every file of a store, and flush the files to disk."""
-    own = _names(store)
-    digests = {name: _digest(store / name) for name in own}
+    names = _names(store)
+    digests = {name: _digest(store / name) for name in names}
     group = json.loads((store / ROOT).read_text(encoding="utf-8"))
     group["attributes"][SEALED] = {name: digest for name, digest in digests.items() if name != ROOT}
     group["attributes"][SEALED][ROOT] = _digest_of_group(group)
     (store / ROOT).write_text(json.dumps(group, indent=2), encoding="utf-8")
-    for name in own:
-        with (store / name).open("r+b") as written:
-            os.fsync(written.fileno())
+    for name in names:
+        with (store / name).open("r+b") as file:
+            os.fsync(file.fileno())
 
 
 def check_ordinary(store: Path) -> None:
@@ -38,10 +38,10 @@ def check_ordinary(store: Path) -> None:
 
     A link in a stranger's store may lead anywhere. No file is read: 10,000 chunks take 0.3 s.
     """
-    found = store if store.is_symlink() else next(files.unusual(store), None) if store.is_dir() else None
-    if found is not None:
-        kind = "a symbolic link" if found.is_symlink() else "a pipe or a device"
-        raise StoreError(f"{found}: is {kind}; a store may contain ordinary files and folders only")
+    special_file = store if store.is_symlink() else next(files.unusual(store), None) if store.is_dir() else None
+    if special_file is not None:
+        kind = "a symbolic link" if special_file.is_symlink() else "a pipe or a device"
+        raise StoreError(f"{special_file}: is {kind}; a store may contain ordinary files and folders only")
 
 
 def corrupted(store: Path) -> list[str]:
@@ -91,9 +91,9 @@ def _digest_of_group(group: dict[str, Any]) -> str:
     It excludes itself, and does not depend on the layout of the JSON.
     """
     attributes = group["attributes"]
-    others = {name: digest for name, digest in attributes[SEALED].items() if name != ROOT}
-    plain = {**group, "attributes": {**attributes, SEALED: others}}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    digests = {name: digest for name, digest in attributes[SEALED].items() if name != ROOT}
+    metadata = {**group, "attributes": {**attributes, SEALED: digests}}
+    return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()
 
 
 def _names(store: Path) -> list[str]:

@@ -64,11 +64,11 @@ def chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
         lengths.append(min(length, cells))
         cells = max(1, cells // length)
     if (
-        count := count_chunks((*scenario.shape.values(), scenario.seeds), found := tuple(reversed(lengths)))
+        count := count_chunks((*scenario.shape.values(), scenario.seeds), chunk_shape := tuple(reversed(lengths)))
     ) > MAX_CHUNKS:
         runs = f"{cost.runs:,} runs are stored in {count:,} chunks, and a store has at most {MAX_CHUNKS:,}"
         raise ScenarioError([(("seeds",), f"{runs}: reduce seeds, or the values of the axes")])
-    return found
+    return chunk_shape
 
 
 def count_chunks(shape: Sequence[int], lengths: Sequence[int]) -> int:

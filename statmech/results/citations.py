@@ -63,9 +63,9 @@ def cited(scenario: AbstractScenario) -> list[str]:
     kinds = scenario.classes()
     cites = [scenario.CITES, *(getattr(kinds[name], "cites", ()) for name in scenario.chosen())]
     inputs = points(getattr(scenario, "inputs", ()))
-    if any(law.structured for law in inputs):
+    if any(distribution.structured for distribution in inputs):
         cites.append(scenario.CITES_OF_MODES)
-    return list(dict.fromkeys(chain.from_iterable([*cites, *(law.cites for law in inputs)])))
+    return list(dict.fromkeys(chain.from_iterable([*cites, *(distribution.cites for distribution in inputs)])))
 
 
 def bibtex(keys: Iterable[str]) -> str:
@@ -102,9 +102,14 @@ def readable(key: str) -> str:
     Journal of Physics A 20, L745–L752.'
     """
     paper = PAPERS[key]
-    where = paper.get("journal") or paper.get("booktitle") or paper.get("publisher") or paper.get("howpublished", "")
-    place = ", ".join(part for part in (f"{where} {paper.get('volume', '')}".strip(), paper.get("pages")) if part)
-    return plain(f"{_names(paper['author'])} ({paper['year']}). {paper['title']}. {place or paper.get('note', '')}.")
+    publication = (
+        paper.get("journal") or paper.get("booktitle") or paper.get("publisher") or paper.get("howpublished", "")
+    )
+    publication_details = ", ".join(
+        part for part in (f"{publication} {paper.get('volume', '')}".strip(), paper.get("pages")) if part
+    )
+    authors, details = _names(paper["author"]), publication_details or paper.get("note", "")
+    return plain(f"{authors} ({paper['year']}). {paper['title']}. {details}.")
 
 
 def plain(text: str) -> str:
@@ -113,12 +118,12 @@ def plain(text: str) -> str:
     >>> plain(r"M{\'e}zard, Erd{\H{o}}s, Fran{\c c}ois, \"Orjan, Stra{\ss}e, {\O}ystein, {\'\i}, {LaTeX}, 1--2")
     'Mézard, Erdős, François, Örjan, Straße, Øystein, í, LaTeX, 1–2'
     """
-    text = ACCENTED.sub(lambda it: it[3].removeprefix("\\") + ACCENTS.get(it[1] or it[2], ""), text)
-    text = LETTER.sub(lambda it: LETTERS[it[1]], text)
+    text = ACCENTED.sub(lambda match: match[3].removeprefix("\\") + ACCENTS.get(match[1] or match[2], ""), text)
+    text = LETTER.sub(lambda match: LETTERS[match[1]], text)
     return unicodedata.normalize("NFC", re.sub(r"[{}]", "", text)).replace("--", "–")
 
 
 def _names(authors: str) -> str:
     """Return authors in BibTeX's form, last name first, as a list of names for a sentence."""
-    *others, last = [" ".join(reversed(name.split(", "))) for name in authors.split(" and ")]
-    return f"{', '.join(others)} and {last}" if others else last
+    *first_authors, last_author = [" ".join(reversed(name.split(", "))) for name in authors.split(" and ")]
+    return f"{', '.join(first_authors)} and {last_author}" if first_authors else last_author

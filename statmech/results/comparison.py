@@ -75,8 +75,9 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
         return _from_prediction(runs, solution, names, list(scenario.recorded))
     if runs.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
-    alike = scenario.exchangeable
-    compared, expected = _compared(_where_converged(runs, names), alike), _compared(solution[names], alike)
+    exchangeable = scenario.exchangeable
+    compared = _compared(_where_converged(runs, names), exchangeable)
+    expected = _compared(solution[names], exchangeable)
     deviations = compared.map(
         lambda values: _deviation(values, expected[values.name], corrections.error(solution, values.name))
     ).where(not scenario.not_judged)
@@ -92,17 +93,17 @@ def predicts(theory: xr.Dataset) -> bool:
 
 def _from_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], recorded: list[str]) -> xr.Dataset:
     """Compute deviations in predicted standard errors, for all variables with a prediction."""
-    known = [name for name in names if corrections.fully(theory, name)]
-    deviations = runs[known].map(lambda values: _predicted_deviation(values, theory))
+    predicted_names = [name for name in names if corrections.fully(theory, name)]
+    deviations = runs[predicted_names].map(lambda values: _predicted_deviation(values, theory))
     count = int(sum(np.isfinite(values).sum() for values in deviations.values()))
-    lacking = [name for name in names if name not in known]
-    unresolved = int(sum(corrections.unresolved(theory, name).sum() for name in known))
+    omitted = [name for name in names if name not in predicted_names]
+    unresolved = int(sum(corrections.unresolved(theory, name).sum() for name in predicted_names))
     return deviations.assign_attrs(
         seeds=_seeds(runs, least=1),
         recorded=recorded,
         values=count,
         independent=count,
-        left_out=lacking,
+        left_out=omitted,
         unresolved=unresolved,
     )
 
@@ -110,8 +111,8 @@ def _from_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], rec
 def _predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
     mean, std = corrections.predicted(theory, values.name)
     assert std is not None
-    of_mean = np.hypot(std / np.sqrt(values.count("seed")), corrections.error(theory, values.name))
-    error = of_mean.where(corrections.resolved(theory, values.name))
+    mean_error = np.hypot(std / np.sqrt(values.count("seed")), corrections.error(theory, values.name))
+    error = mean_error.where(corrections.resolved(theory, values.name))
     return ((values.mean("seed") - mean) / error).transpose(*(dim for dim in values.dims if dim != "seed"))
 
 
@@ -136,22 +137,22 @@ def _compared(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
 
 def _deviation(values: Any, expected: Any, of_theory: Any) -> Any:
     difference, error = values.mean("seed") - expected, standard_error_of_runs(values)
-    spread = error > ROUNDING * abs(values.mean("seed"))  # equal seeds differ by rounding only
-    known = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
-    return (difference / np.hypot(error, np.hypot(of_theory, ROUNDING))).where(known, other=np.nan)
+    spread = error > ROUNDING * abs(values.mean("seed"))  # seeds with equal values differ by rounding only
+    is_defined = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
+    return (difference / np.hypot(error, np.hypot(of_theory, ROUNDING))).where(is_defined, other=np.nan)
 
 
 def _numbers(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> dict[str, Any]:
     """Return the attributes `values` and `independent` of the deviations."""
-    known = [np.isfinite(_by_cell(values, recorded)) for values in deviations.data_vars.values()]
+    masks = [np.isfinite(_by_cell(values, recorded)) for values in deviations.data_vars.values()]
     samples = [_by_cell(values, ["seed", *recorded]) for values in runs.data_vars.values()]
-    counts = np.array([mask.reshape(len(mask), -1).sum(axis=1) for mask in known]).sum(axis=0)
+    counts = np.array([mask.reshape(len(mask), -1).sum(axis=1) for mask in masks]).sum(axis=0)
 
-    def of(cell: int) -> np.ndarray:
-        pairs = zip(samples, known, strict=True)
+    def get_cell_runs(cell: int) -> np.ndarray:
+        pairs = zip(samples, masks, strict=True)
         return np.concatenate([values[cell][:, mask[cell]] for values, mask in pairs], axis=1)
 
-    independent = multiplicity.independent(counts, of, deviations.attrs["seeds"])
+    independent = multiplicity.independent(counts, get_cell_runs, deviations.attrs["seeds"])
     return {"values": int(counts.sum()), "independent": independent}
 
 
@@ -160,10 +161,10 @@ def _by_cell(values: xr.DataArray, inside: list[str]) -> np.ndarray:
 
     Missing dimensions among `inside` are ignored.
     """
-    last = [dim for dim in inside if dim in values.dims]
-    outside = [dim for dim in values.dims if dim not in last]
-    array = values.transpose(*outside, *last).values
-    return array.reshape(-1, *array.shape[len(outside) :])
+    inner = [dim for dim in inside if dim in values.dims]
+    outer = [dim for dim in values.dims if dim not in inner]
+    array = values.transpose(*outer, *inner).values
+    return array.reshape(-1, *array.shape[len(outer) :])
 
 
 @dataclass(frozen=True)
@@ -234,8 +235,9 @@ def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
 
     For each axis, the coordinate with the axis's own name comes first.
     """
-    along = ((axis, str(name)) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,))
-    return [name for _, name in sorted(along, key=lambda it: (axes.index(it[0]), it[0] != it[1], it[0].find(it[1])))]
+    axes_and_names = ((axis, str(name)) for axis in axes for name, c in distance.coords.items() if c.dims == (axis,))
+    ordered = sorted(axes_and_names, key=lambda pair: (axes.index(pair[0]), pair[0] != pair[1], pair[0].find(pair[1])))
+    return [name for _, name in ordered]
 
 
 @dataclass(frozen=True)
@@ -271,15 +273,15 @@ def runs_within_bounds(
     results = results_of(simulation, theory)
     runs, limits, scenario = *_both(results), results.scenario
     names, axes = bounded(results), list(scenario.shape)
-    every = []
+    counts_by_cell = []
     for index in itertools.product(*(range(scenario.shape[axis]) for axis in axes)):
-        place = dict(zip(axes, index, strict=True))
-        values, bounds = runs[names].isel(place), limits[names].isel(place)
+        index_by_axis = dict(zip(axes, index, strict=True))
+        values, bounds = runs[names].isel(index_by_axis), limits[names].isel(index_by_axis)
         cell = {name: values[name].item() for name in _varying(runs, axes)}
-        every.append(
+        counts_by_cell.append(
             (cell, {name: _kept(values[name], bounds[name], scenario.variables[name].bound) for name in names})
         )
-    return every
+    return counts_by_cell
 
 
 def _kept(runs: Any, limit: Any, side: str) -> WithinBound:
@@ -290,8 +292,10 @@ def _kept(runs: Any, limit: Any, side: str) -> WithinBound:
     sign = 1 if side == "above" else -1
     satisfied = sign * (limits - values) >= -ROUNDING * np.abs(limits)
     ratios = (values / np.where(limits == 0, np.nan, limits))[np.isfinite(values)]
-    known = ratios[np.isfinite(ratios)]
-    return WithinBound(int(satisfied.sum()), values.size, float(sign * np.max(sign * known)) if known.size else np.nan)
+    finite_ratios = ratios[np.isfinite(ratios)]
+    return WithinBound(
+        int(satisfied.sum()), values.size, float(sign * np.max(sign * finite_ratios)) if finite_ratios.size else np.nan
+    )
 
 
 def _done(runs: Any) -> Any:
@@ -304,8 +308,8 @@ def _done(runs: Any) -> Any:
 
 def _seeds(simulation: xr.Dataset, least: int = 2) -> int:
     """Return the smallest number of seeds behind a standard error that has at least `least` seeds."""
-    several = [count for count in _done(simulation).sum("seed").values.ravel().tolist() if count >= least]
-    return min(several, default=least)
+    counts = [count for count in _done(simulation).sum("seed").values.ravel().tolist() if count >= least]
+    return min(counts, default=least)
 
 
 def _both(results: Results) -> tuple[xr.Dataset, xr.Dataset]:
@@ -329,9 +333,9 @@ def converged(simulation: Simulation) -> list[tuple[int, int]] | None:
     runs = results.simulation
     if runs is None or "converged" not in runs:
         return None
-    last = _last(runs.converged, results)
-    done = _done(last).broadcast_like(last).sum("seed")
-    return list(zip(last.sum("seed").values.ravel().tolist(), done.values.ravel().tolist(), strict=True))
+    mask = _last(runs.converged, results)
+    finished_counts = _done(mask).broadcast_like(mask).sum("seed")
+    return list(zip(mask.sum("seed").values.ravel().tolist(), finished_counts.values.ravel().tolist(), strict=True))
 
 
 def unsolved(simulation: Simulation) -> tuple[int, int]:
@@ -341,9 +345,9 @@ def unsolved(simulation: Simulation) -> tuple[int, int]:
     if runs is None or "converged" not in runs:
         return 0, 0
     names = [name for name, variable in results.scenario.variables.items() if variable.in_theory and name in runs]
-    solved = _last(_solved(runs, names), results)
-    done = _done(runs).broadcast_like(solved)
-    return int((done & ~solved).sum()), int(done.sum())
+    has_solution = _last(_solved(runs, names), results)
+    is_finished = _done(runs).broadcast_like(has_solution)
+    return int((is_finished & ~has_solution).sum()), int(is_finished.sum())
 
 
 def _last(values: xr.DataArray, results: Results) -> xr.DataArray:

@@ -106,8 +106,8 @@ def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
     assert std is not None
     bias, value = np.abs(theory[name + BIAS]), np.abs(theory[name])
     scale = 1 - value if name in COSINES else value
-    small = (bias**2 <= 2 * NEXT * std**2) & (bias <= NEXT * scale) & (std**2 <= 4 * NEXT * scale**2)
-    return (std > ROUNDING * np.abs(mean)) & small
+    is_small = (bias**2 <= 2 * NEXT * std**2) & (bias <= NEXT * scale) & (std**2 <= 4 * NEXT * scale**2)
+    return (std > ROUNDING * np.abs(mean)) & is_small
 
 
 def unresolved(theory: xr.Dataset, name: str) -> xr.DataArray:

@@ -68,10 +68,10 @@ def fill(
     If `seeds` selects some seeds, the values begin with an axis of seeds. For several combinations, `index` consists of
     arrays, and the values begin with an axis of combinations.
     """
-    where = index + ((seeds,) if seeds is not None else ())
+    position = index + ((seeds,) if seeds is not None else ())
     outer = sum(map(np.ndim, index[:1])) + (seeds is not None)
     for name, array in values.items():
-        arrays[name][where + tuple(slice(n) for n in array.shape[outer:])] = array
+        arrays[name][position + tuple(slice(n) for n in array.shape[outer:])] = array
 
 
 def scenario_of(dataset: xr.Dataset) -> Any:
@@ -101,11 +101,11 @@ def misfits(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
     """Return the names of variables and coordinates without the dimensions or type that a scenario requires."""
     seeds = {"seed": scenario.seeds} if "seed" in dataset.dims else {}
     sizes = {name: len(values) for name, values in scenario.recorded.items()} | scenario.shape | seeds
-    known = {name: it for name, it in scenario.variables.items() if seeds or it.in_theory}
-    dims = {name: (*scenario.shape, *seeds, *variable.dims) for name, variable in known.items()}
-    coords = {name: _dims(it[0]) for name, it in coordinates(scenario, seeds).items()}
+    variables = {name: variable for name, variable in scenario.variables.items() if seeds or variable.in_theory}
+    dims = {name: (*scenario.shape, *seeds, *variable.dims) for name, variable in variables.items()}
+    coords = {name: _dims(coordinate[0]) for name, coordinate in coordinates(scenario, seeds).items()}
     lacking = [name for name in coords if name not in dataset.coords]
-    wrong = [name for name, along in (dims | coords).items() if name in dataset and dataset[name].dims != along]
+    wrong = [name for name, expected in (dims | coords).items() if name in dataset and dataset[name].dims != expected]
     lengths = [dim for dim, size in dataset.sizes.items() if size != sizes.get(str(dim), size)]
     texts = [name for name, array in dataset.data_vars.items() if array.dtype.kind not in "biuf"]
     return [*lacking, *wrong, *map(str, (*lengths, *texts))]
@@ -156,15 +156,15 @@ def describe(along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
     (..., t).
     """
     K = along.shape[-1]
-    across2 = np.diagonal(across, axis1=-2, axis2=-1)
-    student = describe_student(along, np.sqrt(across2))
+    perpendicular_squared = np.diagonal(across, axis1=-2, axis2=-1)
+    student = describe_student(along, np.sqrt(perpendicular_squared))
     length = student["length"]
     pairs = along[..., :, None] * along[..., None, :] + across
     q = pairs / (length[..., :, None] * length[..., None, :])
-    others = (q.sum(axis=-1) - 1) / (K - 1) if K > 1 else np.full(along.shape, np.nan)
-    mean_across = np.sqrt(np.maximum(across.sum(axis=(-2, -1)), 0.0))
-    weight_mean = np.arctan2(mean_across, along.sum(axis=-1)) / np.pi
-    return {**student, "q": others, "eps_g_weight_mean": weight_mean}
+    mean_overlap = (q.sum(axis=-1) - 1) / (K - 1) if K > 1 else np.full(along.shape, np.nan)
+    mean_perpendicular = np.sqrt(np.maximum(across.sum(axis=(-2, -1)), 0.0))
+    weight_mean = np.arctan2(mean_perpendicular, along.sum(axis=-1)) / np.pi
+    return {**student, "q": mean_overlap, "eps_g_weight_mean": weight_mean}
 
 
 def gram_of(along: np.ndarray, across: np.ndarray) -> np.ndarray:
@@ -186,10 +186,10 @@ Progress = Callable[[int, int], None]
 
 def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iterable[Any]:
     """Yield the items, and call `progress(done, total)` after each item."""
-    for done, item in enumerate(items, 1):
+    for count, item in enumerate(items, 1):
         yield item
         if progress:
-            progress(done, total)
+            progress(count, total)
 
 
 def _label(value: Any) -> Any:
@@ -209,13 +209,14 @@ def coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, 
         name: (name, values, {"long_name": scenario.describe(name).meaning} | ({"units": "1"} if name == "t" else {}))
         for name, values in recorded.items()
     }
-    along = {name: dim for dim, group in scenario.dimensions.items() for name in group}
+    axis_by_name = {name: dim for dim, group in scenario.dimensions.items() for name in group}
     for name, value in scenario.axis_values().items():
         value = tuple(map(_label, value)) if is_axis(value) else _label(value)
-        if is_axis(value) and any(isinstance(one, str) for one in value):  # a text makes all values of the axis texts
-            value = tuple(one if isinstance(one, str) else f"{one:.15g}" for one in value)
+        # a text makes all values of the axis texts
+        if is_axis(value) and any(isinstance(label, str) for label in value):
+            value = tuple(label if isinstance(label, str) else f"{label:.15g}" for label in value)
         attrs = {"long_name": scenario.describe(name).meaning}
-        coords[name] = (along[name], list(value), attrs) if name in along else ((), value, attrs)
+        coords[name] = (axis_by_name[name], list(value), attrs) if name in axis_by_name else ((), value, attrs)
     for name, (dims, values) in scenario.derived.items():
         coords[name] = (dims, values, {"long_name": scenario.describe(name).meaning})
     return coords

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     Either = xr.Dataset | Results | None
 
 FORMATS = (".csv", ".nc")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # spreadsheets read a text with one of these prefixes as a formula
+# spreadsheets read a text with one of these prefixes as a formula
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write(simulation: Either, theory: xr.Dataset | None, path: Path) -> None:
@@ -72,13 +73,16 @@ def table(simulation: Either, theory: xr.Dataset | None = None) -> pd.DataFrame:
     results = results_of(simulation, theory)
     either = results.either
     parts = [_rows(str(name), results) for name in either.data_vars]
-    whole = pd.concat([part for part in parts if not part.empty], ignore_index=True)
-    last = [name for name in ("variable", "simulation", "standard_error", "seeds", "theory") if name in whole]
+    combined = pd.concat([part for part in parts if not part.empty], ignore_index=True)
+    final_columns = [
+        name for name in ("variable", "simulation", "standard_error", "seeds", "theory") if name in combined
+    ]
     order = list(either.sizes)
-    places = sorted(
-        set(whole) - set(last), key=lambda name: (order.index(either[name].dims[0]) if either[name].dims else -1, name)
+    sweep_columns = sorted(
+        set(combined) - set(final_columns),
+        key=lambda name: (order.index(either[name].dims[0]) if either[name].dims else -1, name),
     )
-    return whole[[*places, *last]]
+    return combined[[*sweep_columns, *final_columns]]
 
 
 def _rows(name: str, results: Results) -> pd.DataFrame:
@@ -93,7 +97,9 @@ def _rows(name: str, results: Results) -> pd.DataFrame:
         columns["theory"] = results.theory[name]
     points = xr.Dataset(columns)
     swept = {str(dim) for dim in points.dims}
-    points = points.drop_vars([coordinate for coordinate, it in points.coords.items() if not set(it.dims) & swept])
+    points = points.drop_vars(
+        [coordinate for coordinate, array in points.coords.items() if not set(array.dims) & swept]
+    )
     if not swept:
         points = points.expand_dims(results.scenario.CHOICE)
     frame = points.to_dataframe().reset_index()

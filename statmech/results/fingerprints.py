@@ -63,8 +63,8 @@ def fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, salt: bytes
         numbers = _numbers(salt, name, _words(flat[:1]).shape[1])
         step = max(1, ROWS // max(1, numbers.size))
         for start in range(0, runs.size, step):
-            words = _words(flat[start : start + step])
-            sums[start : start + step] += (words ^ (words >> np.uint64(32))) @ numbers
+            integers = _words(flat[start : start + step])
+            sums[start : start + step] += (integers ^ (integers >> np.uint64(32))) @ numbers
     return sums.reshape(runs.shape)
 
 
@@ -77,5 +77,5 @@ def _words(flat: np.ndarray) -> np.ndarray:
 
 def _numbers(salt: bytes, name: str, count: int) -> np.ndarray:
     """Return odd 64-bit numbers for a variable, the same on every machine."""
-    drawn = hashlib.shake_128(salt + name.encode()).digest(8 * count)
-    return np.frombuffer(drawn, "<u8").astype(np.uint64) | np.uint64(1)
+    random_bytes = hashlib.shake_128(salt + name.encode()).digest(8 * count)
+    return np.frombuffer(random_bytes, "<u8").astype(np.uint64) | np.uint64(1)

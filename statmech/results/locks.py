@@ -123,9 +123,9 @@ def claimed(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
         if n > 1:
             if not system.has_locks():
                 raise StoreError(f"{path}: {NO_LOCKS}")
-            own = Lock(path.with_name(f".{path.name}.lock-{k}-of-{n}"))
-            closing.callback(own.release)
-            _take(own, EXCLUSIVE, f"{path}: shard {k} of {n} is being written by")
+            shard_lock = Lock(path.with_name(f".{path.name}.lock-{k}-of-{n}"))
+            closing.callback(shard_lock.release)
+            _take(shard_lock, EXCLUSIVE, f"{path}: shard {k} of {n} is being written by")
         lock = Lock(_lock_of(path))
         closing.callback(lock.release)
         closing.callback(lambda: Lock(_writing_of(path)).release())  # writers of chunks leave the file
@@ -146,10 +146,10 @@ def writing(path: Path, exclusive: bool = False, wait: Callable[[str], None] | N
 
     Waits without limit; after two seconds `wait` is called with the name of the process that holds the store.
     """
-    lock, since = Lock(_writing_of(path)), time.monotonic()
+    lock, start = Lock(_writing_of(path)), time.monotonic()
     try:
         while not lock.take(EXCLUSIVE if exclusive else SHARED):
-            if wait and time.monotonic() - since > QUIET:
+            if wait and time.monotonic() - start > QUIET:
                 wait(owner(path) or "another process")
                 wait = None
             time.sleep(PAUSE)

@@ -44,10 +44,10 @@ class Log:
 
     def suspects(self) -> set[int]:
         """Return the chunks that were being simulated both times when the last two runs died."""
-        last = runs(self.path)[-2:]
-        if len(last) < 2 or any(run[-1]["event"] == "ended" for run in last):
+        recent_runs = runs(self.path)[-2:]
+        if len(recent_runs) < 2 or any(run[-1]["event"] == "ended" for run in recent_runs):
             return set()
-        return unfinished(last[0]) & unfinished(last[1])
+        return unfinished(recent_runs[0]) & unfinished(recent_runs[1])
 
 
 def logs(store: Path) -> list[Path]:
@@ -57,22 +57,22 @@ def logs(store: Path) -> list[Path]:
 
 def runs(log: Path) -> list[list[Event]]:
     """Return the events of each run in a log, without incomplete and corrupted lines."""
-    every: list[list[Event]] = []
+    events_by_run: list[list[Event]] = []
     for line in _lines(log):
         event = _event(line)
         if event is None:
             continue
         if event["event"] == "begun":
-            every.append([])
-        if every:
-            every[-1].append(event)
-    return every
+            events_by_run.append([])
+        if events_by_run:
+            events_by_run[-1].append(event)
+    return events_by_run
 
 
 def unfinished(run: list[Event]) -> set[int]:
     """Return the chunks that a run has started but not written."""
-    begun = {event["block"] for event in run if event["event"] == "playing"}
-    return begun - {event["block"] for event in run if event["event"] == "written"}
+    started = {event["block"] for event in run if event["event"] == "playing"}
+    return started - {event["block"] for event in run if event["event"] == "written"}
 
 
 def _lines(log: Path) -> list[str]:

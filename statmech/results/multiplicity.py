@@ -82,8 +82,8 @@ def fewest_seeds(values: int) -> int:
     >>> [fewest_seeds(values) for values in (1, 100, 1000, 10_000)]
     [8, 15, 18, 22]
     """
-    largest, seeds = bound(values, None) / np.sqrt(EFFICIENCY), 2
-    while bound(values, seeds) > largest:
+    max_bound, seeds = bound(values, None) / np.sqrt(EFFICIENCY), 2
+    while bound(values, seeds) > max_bound:
         seeds += 1
     return seeds
 
@@ -116,10 +116,10 @@ def independent(counts: np.ndarray, runs: Callable[[int], np.ndarray], seeds: in
     if not values:
         return 0.0
     rng = np.random.default_rng(0)
-    chosen = rng.choice(len(counts), DRAWS, p=counts / values)
+    cells = rng.choice(len(counts), DRAWS, p=counts / values)
     groups = [
         _group(factor, min(seeds, NORMAL), _tail(values), rng)
-        for cell, draws in zip(*np.unique(chosen, return_counts=True), strict=True)
+        for cell, draws in zip(*np.unique(cells, return_counts=True), strict=True)
         for factor in [_factor(runs(cell))] * draws
     ]
     return max(1.0, values * float(np.mean(1 / np.array(groups))))
@@ -139,9 +139,9 @@ def _factor(runs: np.ndarray) -> np.ndarray:
 def _group(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
     """Draw a Gaussian sample where a random value exceeds the bound, and count all values that do."""
     sample = rng.standard_normal((seeds, len(factor))) @ factor
-    one = rng.integers(factor.shape[1])
-    pushed = _beyond(sample[:, one], tail, rng)
-    sample += np.outer(pushed - sample[:, one], factor[:, one] @ factor)  # other values follow by regression
+    column = rng.integers(factor.shape[1])
+    pushed = _beyond(sample[:, column], tail, rng)
+    sample += np.outer(pushed - sample[:, column], factor[:, column] @ factor)  # other values follow by regression
     t = np.sqrt(seeds) * sample.mean(axis=0) / sample.std(axis=0, ddof=1)
     return max(1, int(np.sum(np.abs(t) > -stdtrit(seeds - 1, tail))))
 
@@ -151,7 +151,7 @@ def _beyond(sample: np.ndarray, tail: float, rng: np.random.Generator) -> np.nda
 
     The given sample is rotated towards equal values, which leaves its norm unchanged.
     """
-    seeds, across = len(sample), sample - sample.mean()
+    seeds, deviations = len(sample), sample - sample.mean()
     t = -stdtrit(seeds - 1, tail * (1 - rng.random()))
-    direction = t / np.sqrt(seeds) + across * np.sqrt((seeds - 1) / np.sum(across**2))
+    direction = t / np.sqrt(seeds) + deviations * np.sqrt((seeds - 1) / np.sum(deviations**2))
     return np.asarray(direction * np.linalg.norm(sample) / np.linalg.norm(direction))

@@ -106,11 +106,11 @@ def _compare(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:
     """
     from scipy.stats import ttest_rel
 
-    both = np.isfinite(accuracy) & np.isfinite(reference)
-    difference = accuracy[both] - reference[both]
+    is_compared = np.isfinite(accuracy) & np.isfinite(reference)
+    difference = accuracy[is_compared] - reference[is_compared]
     if difference.size < 2 or np.ptp(difference) == 0:  # the same difference in all folds: no spread to test against
         return False, False
-    significant = bool(ttest_rel(accuracy[both], reference[both]).pvalue <= LEVEL)
+    significant = bool(ttest_rel(accuracy[is_compared], reference[is_compared]).pvalue <= LEVEL)
     return significant and difference.mean() < 0, significant and difference.mean() > 0
 
 

@@ -98,23 +98,23 @@ def load_results(folder: str | Path) -> Results:
 
     `statmech.load_results` returns them as an object that notebooks display as a picture.
     """
-    given = Path(folder)
-    folder = given.parent if given.suffix == ".zarr" else given
-    simulated, solved = folder / "simulation.zarr", folder / "theory.zarr"
-    if not (simulated.is_dir() or solved.is_dir()):
-        raise StoreError(f"{given}: no results. `statmech run CONFIG --out {folder}` computes them")
+    path = Path(folder)
+    folder = path.parent if path.suffix == ".zarr" else path
+    simulation_path, theory_path = folder / "simulation.zarr", folder / "theory.zarr"
+    if not (simulation_path.is_dir() or theory_path.is_dir()):
+        raise StoreError(f"{path}: no results. `statmech run CONFIG --out {folder}` computes them")
     simulation, theory, status = None, None, None
-    if simulated.is_dir():
-        simulation = store.load(simulated)
+    if simulation_path.is_dir():
+        simulation = store.load(simulation_path)
         scenario = scenario_of(simulation)
-        store.check_form(simulated, simulation, scenario)
-        theory = load_theory(solved, scenario)
+        store.check_form(simulation_path, simulation, scenario)
+        theory = load_theory(theory_path, scenario)
         with suppress(StoreError):  # a store that was saved in one piece has no states
-            status = status_of(simulated)
+            status = status_of(simulation_path)
     else:
-        theory = store.load(solved)
+        theory = store.load(theory_path)
         scenario = scenario_of(theory)
-        store.check_form(solved, theory, scenario)
+        store.check_form(theory_path, theory, scenario)
     return Results(scenario, simulation, theory, status, folder.absolute().name, scenario.figure, folder)
 
 

@@ -28,10 +28,10 @@ def read(folder: Path) -> dict[str, Any]:
     check_ordinary(path)
     store = SweepStore(path)
     counts = store.counts()
-    last = [every[-1] for every in map(runs, logs(path)) if every]
-    writer, rate = owner(path), sum(map(_rate, last))
+    latest_runs = [events[-1] for events in map(runs, logs(path)) if events]
+    writer, rate = owner(path), sum(map(_rate, latest_runs))
     failures = [event for log in logs(path) for run in runs(log) for event in run if event["event"] == "failed"]
-    left = counts[MISSING] / rate if rate and writer else None
+    seconds_left = counts[MISSING] / rate if rate and writer else None
     return {
         "store": str(path),
         "runs": sum(counts.values()),
@@ -40,9 +40,9 @@ def read(folder: Path) -> dict[str, Any]:
         "missing": counts[MISSING],
         "verifiable": store.fingerprint is not None,
         "writer": writer,
-        "running": sorted(set().union(*map(unfinished, last))) if writer else [],
+        "running": sorted(set().union(*map(unfinished, latest_runs))) if writer else [],
         "rate": rate,
-        "seconds_left": left,
+        "seconds_left": seconds_left,
         "failures": failures if counts[FAILED] else [],
     }
 
@@ -58,8 +58,10 @@ def lines(status: dict[str, Any]) -> list[str]:
     if status["running"]:
         text.append(f"running  chunks {', '.join(map(str, status['running'][:MOST_SHOWN]))}")
     if status["rate"]:
-        left = status["seconds_left"]
-        text.append(f"speed    {format_rate(status['rate'])}" + (f", {left:.0f} seconds left" if left else ""))
+        seconds_left = status["seconds_left"]
+        text.append(
+            f"speed    {format_rate(status['rate'])}" + (f", {seconds_left:.0f} seconds left" if seconds_left else "")
+        )
     text += [f"failed   cell {event['cell']}, seeds {event['seeds']}: {event['error']}" for event in status["failures"]]
     return text
 

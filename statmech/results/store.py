@@ -30,10 +30,10 @@ from statmech.scenarios.composition import FigureKey
 if TYPE_CHECKING:
     import xarray as xr
 
-STATE = "state"  # in the store of a sweep, with one value per run (`statmech.results.sweep_store`)
+STATE = "state"  # with one value per run (`statmech.results.sweep_store`)
 IDENTITY = "store"  # distinguishes a store from any other store of the same config
 DONE = 1
-MADE_BY = "made_by"  # in the store of a sweep: the number of the version that computed each run
+MADE_BY = "made_by"  # the number of the version that computed each run, in the store of a sweep
 VERSION = ("commit", "versions")  # in the provenance of a result
 TEXTS = ("commit", "machine", "python", "source")
 LAST_DIGIT_SETTINGS = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables
@@ -125,33 +125,33 @@ def load(path: str | Path) -> xr.Dataset:
     try:
         with quiet(), xr.open_zarr(path, consolidated=False, chunks=None) as dataset:
             # in reverse of the writer's order, so that runs whose states are read as done are complete
-            first = {name: dataset[name].load() for name in (STATE, FINGERPRINT) if name in dataset}
-            found = dataset.drop_vars(MADE_BY, errors="ignore").load().assign(first)
-            check_attributes(found.attrs)
-            names = [*_missing_chunks(path, found), *_misplaced(found)] if STATE in found else []
+            states = {name: dataset[name].load() for name in (STATE, FINGERPRINT) if name in dataset}
+            loaded = dataset.drop_vars(MADE_BY, errors="ignore").load().assign(states)
+            check_attributes(loaded.attrs)
+            names = [*_missing_chunks(path, loaded), *_misplaced(loaded)] if STATE in loaded else []
     except Exception as failure:  # zarr and its codecs raise various errors on a corrupted store
         raise unreadable(path, failure) from None
-    if path.stat().st_ino != folder:  # the sweep has been extended meanwhile, and another store has replaced this one
+    if path.stat().st_ino != folder:  # the sweep has been extended meanwhile
         return load(path)
     if names:
         raise DamagedError(path, names)
     for name in (checksums.SEALED, IDENTITY):
-        found.attrs.pop(name, None)
-    return _with_done(found) if STATE in found else found
+        loaded.attrs.pop(name, None)
+    return _with_done(loaded) if STATE in loaded else loaded
 
 
 def check_attributes(attrs: Mapping[str, Any]) -> None:
     """Raise `ValueError` for attributes that do not have the type that their readers need."""
     config_of(attrs)
     values = values_of(attrs)
-    for one in (values, *values.get("earlier", [])):
-        if wrong := [name for name in TEXTS if not isinstance(one.get(name, ""), str)]:
+    for version in (values, *values.get("earlier", [])):
+        if wrong := [name for name in TEXTS if not isinstance(version.get(name, ""), str)]:
             raise ValueError(f"its attribute {wrong[0]} is not a text")
 
 
 def _with_done(dataset: xr.Dataset) -> xr.Dataset:
-    done, dataset = dataset[STATE] == DONE, dataset.drop_vars([STATE, FINGERPRINT], errors="ignore")
-    return dataset if done.all() else dataset.assign_coords(done=done)
+    finished, dataset = dataset[STATE] == DONE, dataset.drop_vars([STATE, FINGERPRINT], errors="ignore")
+    return dataset if finished.all() else dataset.assign_coords(done=finished)
 
 
 def chunk_file(path: Path, name: str, position: tuple[int, ...], ndim: int) -> Path:
@@ -179,11 +179,11 @@ def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
     if FINGERPRINT not in dataset:
         return
     runs = np.arange(dataset[STATE].size).reshape(dataset[STATE].shape)
-    values = {str(name): it.values for name, it in dataset.data_vars.items() if "seed" in it.dims}
-    known = values_of(dataset.attrs)
-    data, code = (known.get(name, {}) for name in ("data", "code"))
+    values = {str(name): variable.values for name, variable in dataset.data_vars.items() if "seed" in variable.dims}
+    attributes = values_of(dataset.attrs)
+    data, code = (attributes.get(name, {}) for name in ("data", "code"))
     computed = fingerprints(
-        {name: it for name, it in values.items() if name not in (STATE, FINGERPRINT)},
+        {name: array for name, array in values.items() if name not in (STATE, FINGERPRINT)},
         runs,
         salt_of(config_of(dataset.attrs), {**data, **code}),
     )
@@ -202,11 +202,11 @@ def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None
         return None
     dataset = load(path)
     if changed := differences(scenario.config(), config_of(dataset.attrs)):
-        reading = f"`statmech {command_name() or 'figure'} {path.parent}` takes what is stored"
-        raise StoreError(another_config(path, changed, reading))
+        remedy = f"`statmech {command_name() or 'figure'} {path.parent}` takes what is stored"
+        raise StoreError(another_config(path, changed, remedy))
     check_form(path, dataset, scenario)
-    if other := other_code(path, scenario, values_of(dataset.attrs).get("code")):
-        raise StoreError(f"{other}. {recomputing(path)}")
+    if changed_code := other_code(path, scenario, values_of(dataset.attrs).get("code")):
+        raise StoreError(f"{changed_code}. {recomputing(path)}")
     return dataset
 
 
@@ -294,8 +294,8 @@ def version_in_words(provenance: Mapping[str, Any]) -> str:
     'statmech 0.1.0 (4d1c2e7), jax 0.10.2, numpy 2.4.6'
     """
     commit, versions = provenance.get("commit"), provenance.get("versions", {})
-    first, *others = (f"{name} {versions.get(name, '?')}" for name in ("statmech", "jax", "numpy"))
-    return ", ".join([f"{first} ({commit})" if commit else first, *others])
+    statmech_version, *others = (f"{name} {versions.get(name, '?')}" for name in ("statmech", "jax", "numpy"))
+    return ", ".join([f"{statmech_version} ({commit})" if commit else statmech_version, *others])
 
 
 def consolidate(store: Path) -> None:
@@ -362,9 +362,9 @@ def _git(*arguments: str) -> str:
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=5, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return "" if done.returncode else done.stdout.strip()
+    return "" if process.returncode else process.stdout.strip()

@@ -59,7 +59,11 @@ def create(
     config = with_figure(scenario.config(), figure)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        identity = {"store": uuid.uuid4().hex, **attrs, "earlier": [as_attributes(one) for one in _earlier(old)]}
+        identity = {
+            "store": uuid.uuid4().hex,
+            **attrs,
+            "earlier": [as_attributes(earlier_provenance) for earlier_provenance in _earlier(old)],
+        }
         _create_empty(new, scenario, config, identity, chunk_lengths(scenario), fingerprinted=verifiable)
         if old is not None:
             _copy(old, SweepStore(new), scenario)
@@ -118,9 +122,12 @@ def check_form(store: SweepStore, scenario: AbstractScenario) -> None:
     """Raise `DamagedError` for a store with variables of another form than in a store from `create`."""
     lengths = store.state.chunks
     inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
-    forms = {name: _form(scenario, *of, lengths) for name, of in {**inner, STATE: ((), np.int8(MISSING))}.items()}
-    found = {name: _form_of(array) for name, array in {**store.arrays, STATE: store.state}.items()}
-    if wrong := [name for name, form in forms.items() if found.get(name) != form]:
+    forms = {
+        name: _form(scenario, *arguments, lengths)
+        for name, arguments in {**inner, STATE: ((), np.int8(MISSING))}.items()
+    }
+    stored_forms = {name: _form_of(array) for name, array in {**store.arrays, STATE: store.state}.items()}
+    if wrong := [name for name, form in forms.items() if stored_forms.get(name) != form]:
         raise DamagedError(store.path, wrong)
 
 
@@ -132,8 +139,8 @@ def is_extension(new: AbstractScenario, old: dict[str, Any]) -> bool:
     if type(before) is not type(new) or before.seeds > new.seeds:
         return False
     axes = {*new.axis_names(), "seeds", FIGURE, "zip"}
-    same = {name: value for name, value in new.config().items() if name not in axes}
-    if same != {name: value for name, value in before.config().items() if name not in axes}:
+    fixed = {name: value for name, value in new.config().items() if name not in axes}
+    if fixed != {name: value for name, value in before.config().items() if name not in axes}:
         return False
     grid = {_key(values) for values, _ in new.grid()}
     return {_key(values) for values, _ in before.grid()} <= grid
@@ -186,8 +193,9 @@ def _copy_chunk(
         if runs.size == 0:
             continue
         for name, array in old.arrays.items():
-            kept = np.asarray(array.oindex[(*source, seeds.start + runs)])  # may be smaller: fewer students or examples
-            values[name][inside][(runs, *(slice(n) for n in kept.shape[1:]))] = kept
+            # the old array may be smaller, with fewer students or examples
+            stored_values = np.asarray(array.oindex[(*source, seeds.start + runs)])
+            values[name][inside][(runs, *(slice(n) for n in stored_values.shape[1:]))] = stored_values
     if states.any():
         new.write_alone(chunk, values, states, made_by)
 

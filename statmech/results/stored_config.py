@@ -15,7 +15,7 @@ from statmech.errors import shortened
 from statmech.scenarios.composition import Composition
 
 FIGURE = "figure"
-STRUCTURED = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # with the type of each value
+STRUCTURED = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # type of each value
 
 
 def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -63,11 +63,11 @@ def _parsed(name: str, text: object, kind: type) -> Any:
     except (ValueError, RecursionError):
         value = None
     mappings: Any = value if kind is list else [value]
-    if not (isinstance(value, kind) and all(isinstance(one, dict) for one in mappings)):
+    if not (isinstance(value, kind) and all(isinstance(entry, dict) for entry in mappings)):
         raise ValueError(f"its attribute {name} is not a {'list of mappings' if kind is list else 'mapping'} in JSON")
     if kind is list:
-        return [values_of(one) for one in mappings]
-    if not all(isinstance(one, str) for one in mappings[0].values()):
+        return [values_of(entry) for entry in mappings]
+    if not all(isinstance(entry, str) for entry in mappings[0].values()):
         raise ValueError(f"its attribute {name} is not a mapping of texts")
     return mappings[0]
 
@@ -81,7 +81,8 @@ def with_figure(config: dict[str, Any], figure: str | Composition | None) -> dic
     if figure is None:
         return config
     keys = [*without_figure(config)]
-    keys.insert(keys.index("key") + 1, FIGURE)  # in the order of a scenario's config, so that stores are bit-identical
+    # in the order of a scenario's config, so that stores are bit-identical
+    keys.insert(keys.index("key") + 1, FIGURE)
     changed = {**config, FIGURE: figure.model_dump(mode="json") if isinstance(figure, Composition) else figure}
     return {name: changed[name] for name in keys}
 

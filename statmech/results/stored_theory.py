@@ -43,8 +43,8 @@ def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = 
     adapted = as_theory_of(dataset, scenario)
     if adapted is None:
         (refuse or partial(_refuse, path, scenario))(stored)
-    elif other := other_code(path, scenario, values_of(dataset.attrs).get("code")):
-        raise StoreError(f"{other}. {replacing() if refuse else recomputing(path)}")
+    elif changed_code := other_code(path, scenario, values_of(dataset.attrs).get("code")):
+        raise StoreError(f"{changed_code}. {replacing() if refuse else recomputing(path)}")
     return adapted
 
 
@@ -73,32 +73,36 @@ def as_theory_of(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
         return None
     if _fixed_keys(stored) != _fixed_keys(scenario):
         return None
-    places: dict[str, tuple[int, ...]] = {}
+    indices: dict[str, tuple[int, ...]] = {}
     numbers: dict[str, int] = {}
     for number, (values, index) in enumerate(stored.grid()):
-        places[identity := _identity(stored, values)], numbers[identity] = index, number
-    wanted = [(_identity(scenario, values), index) for values, index in scenario.grid()]
-    if {*places} != {identity for identity, _ in wanted}:
+        indices[identity := _identity(stored, values)], numbers[identity] = index, number
+    targets = [(_identity(scenario, values), index) for values, index in scenario.grid()]
+    if {*indices} != {identity for identity, _ in targets}:
         return None
     adapted = blank(scenario, seeds=None)
     adapted = adapted.drop_vars([name for name in adapted.data_vars if name not in theory])
-    alike = [dim for dim in theory.dims if dim in stored.theory_ignores and dim not in stored.shape]
-    sources = {name: theory[name].isel({dim: [0] for dim in alike if dim in theory[name].dims}) for name in adapted}
+    ignored_dims = [dim for dim in theory.dims if dim in stored.theory_ignores and dim not in stored.shape]
+    sources = {
+        name: theory[name].isel({dim: [0] for dim in ignored_dims if dim in theory[name].dims}) for name in adapted
+    }
     for name, array in arrays_of(adapted).items():
-        for identity, index in wanted:
-            array[index] = sources[name].values[places[identity]]
+        for identity, index in targets:
+            array[index] = sources[name].values[indices[identity]]
     attrs = {**theory.attrs, "config": json.dumps(scenario.config())}
     for name in PER_POINT & attrs.keys():
         stored_values = json.loads(attrs[name])
-        attrs[name] = json.dumps([stored_values[numbers[identity]] for identity, _ in wanted])
+        attrs[name] = json.dumps([stored_values[numbers[identity]] for identity, _ in targets])
     return adapted.assign_attrs(attrs)
 
 
 def theory_differences(scenario: AbstractScenario, stored: AbstractScenario, *sides: str) -> list[str]:
     """Return a line for each key that differs between two scenarios and that theory depends on."""
-    asked, found, ignored = scenario.config(), stored.config(), ignored_keys(scenario)
-    asked_keys, found_keys = ({k: v for k, v in config.items() if k not in ignored} for config in (asked, found))
-    return differences(asked_keys, found_keys, *sides) or differences(asked, found, *sides)
+    requested, stored_config, ignored = scenario.config(), stored.config(), ignored_keys(scenario)
+    requested_keys, stored_keys = (
+        {k: v for k, v in config.items() if k not in ignored} for config in (requested, stored_config)
+    )
+    return differences(requested_keys, stored_keys, *sides) or differences(requested, stored_config, *sides)
 
 
 def ignored_keys(scenario: AbstractScenario) -> set[str]:
@@ -108,8 +112,8 @@ def ignored_keys(scenario: AbstractScenario) -> set[str]:
 
 def _fixed_keys(scenario: AbstractScenario) -> dict[str, Any]:
     """Return the config entries that theory depends on and that cannot be axes."""
-    others = {*scenario.axis_names(), *ignored_keys(scenario), "zip"}
-    return {name: value for name, value in scenario.config().items() if name not in others}
+    excluded = {*scenario.axis_names(), *ignored_keys(scenario), "zip"}
+    return {name: value for name, value in scenario.config().items() if name not in excluded}
 
 
 def _identity(scenario: AbstractScenario, values: Mapping[str, Any]) -> str:
@@ -118,7 +122,7 @@ def _identity(scenario: AbstractScenario, values: Mapping[str, Any]) -> str:
     P / N replaces N.
     """
     ignored = ignored_keys(scenario)
-    known = {name: value for name, value in values.items() if name not in ignored}
+    parameters = {name: value for name, value in values.items() if name not in ignored}
     if {"alpha", "N"} <= values.keys():
-        known["P/N"] = round(values["alpha"] * values["N"]) / values["N"]
-    return json.dumps(known, sort_keys=True, default=repr)
+        parameters["P/N"] = round(values["alpha"] * values["N"]) / values["N"]
+    return json.dumps(parameters, sort_keys=True, default=repr)

@@ -37,12 +37,12 @@ def study_tables(study: xr.Dataset) -> Iterator[Table]:
     """Yield a table of accuracies for each data set of a study."""
     from statmech.data_sets import source
 
-    every, notes = list(paired_tests(study)), json.loads(study.attrs["notes"])
-    for name in dict.fromkeys(_data(study, test) for test in every):
-        tests = [test for test in every if _data(study, test) == name]
-        below = [f"{name}: {notes[name]}"] if notes[name] else []
-        below += _notes(study, name, tests)
-        yield _table(study, name, f"{source(name).title}: accuracy on held-out folds", tests, below)
+    all_tests, notes = list(paired_tests(study)), json.loads(study.attrs["notes"])
+    for name in dict.fromkeys(_data(study, test) for test in all_tests):
+        tests = [test for test in all_tests if _data(study, test) == name]
+        table_notes = [f"{name}: {notes[name]}"] if notes[name] else []
+        table_notes += _notes(study, name, tests)
+        yield _table(study, name, f"{source(name).title}: accuracy on held-out folds", tests, table_notes)
 
 
 def cell_label(test: PairedTest) -> str:
@@ -58,8 +58,8 @@ def published(values: dict[str, dict[str, tuple[float, ...]]], data: str, classi
     >>> published(paper.ACCURACY, "promoters", "pruned")
     '88.7 or 88.2 ?'
     """
-    known = values.get(data, {}).get(classifier, ())
-    return " or ".join(f"{value:g}" for value in known) + (" ?" if len(known) > 1 else "")
+    candidates = values.get(data, {}).get(classifier, ())
+    return " or ".join(f"{value:g}" for value in candidates) + (" ?" if len(candidates) > 1 else "")
 
 
 def _data(study: xr.Dataset, test: PairedTest) -> str:
@@ -88,18 +88,18 @@ def _columns(study: xr.Dataset, data: str, tests: list[PairedTest]) -> dict[str,
 
     There are columns for the paper if it has values for this data set, and for features if not all are evaluated.
     """
-    columns: dict[str, Callable[[PairedTest], str]] = {"accuracy %": lambda of: _accuracy(of, study.sizes["seed"])}
-    if any(published(paper.ACCURACY, data, _classifier(study, of)) for of in tests):
-        columns["paper"] = lambda of: published(paper.ACCURACY, data, _classifier(study, of))
-        columns["weights"] = lambda of: _number(of.means["nonzero_weights"])
-        columns["paper "] = lambda of: published(paper.WEIGHTS, data, _classifier(study, of))
+    columns: dict[str, Callable[[PairedTest], str]] = {"accuracy %": lambda test: _accuracy(test, study.sizes["seed"])}
+    if any(published(paper.ACCURACY, data, _classifier(study, test)) for test in tests):
+        columns["paper"] = lambda test: published(paper.ACCURACY, data, _classifier(study, test))
+        columns["weights"] = lambda test: _number(test.means["nonzero_weights"])
+        columns["paper "] = lambda test: published(paper.WEIGHTS, data, _classifier(study, test))
         return columns
-    columns["training %"] = lambda of: _number(100 * of.means["accuracy_training"])
-    if any(of.means["features_evaluated"] % 1 > 0 for of in tests):
-        columns["features"] = lambda of: _number(of.means["features_evaluated"])
-        columns["in learning"] = lambda of: _number(of.means["features_learning"])
+    columns["training %"] = lambda test: _number(100 * test.means["accuracy_training"])
+    if any(test.means["features_evaluated"] % 1 > 0 for test in tests):
+        columns["features"] = lambda test: _number(test.means["features_evaluated"])
+        columns["in learning"] = lambda test: _number(test.means["features_learning"])
     else:
-        columns["weights"] = lambda of: _number(of.means["nonzero_weights"])
+        columns["weights"] = lambda test: _number(test.means["nonzero_weights"])
     return columns
 
 
@@ -130,7 +130,7 @@ def _notes(study: xr.Dataset, data: str, tests: list[PairedTest]) -> list[str]:
         notes.append(
             "* less, + more accurate than boosting: p <= 0.05, paired two-tailed t-test over folds (of shuffles)."
         )
-    if any(published(paper.ACCURACY, data, _classifier(study, of)) for of in tests):
+    if any(published(paper.ACCURACY, data, _classifier(study, test)) for test in tests):
         notes.append("paper: Jackson & Craven 1996; ? our scan of it leaves open which of the two.")
     for test in tests:
         if test.means["codon_pairs"] > 0:

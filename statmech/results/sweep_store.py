@@ -62,9 +62,9 @@ class SweepStore:
         self.fingerprint: Any = arrays.get(FINGERPRINT)  # None in stores of versions without fingerprints
         self.made_by: Any = arrays.get(MADE_BY)  # None in stores of versions that did not record it
         self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _has_runs(name, array)}
-        known = {STATE: self.state, FINGERPRINT: self.fingerprint, MADE_BY: self.made_by}
-        of_runs = {**{name: array for name, array in known.items() if array is not None}, **self.arrays}
-        if wrong := [name for name, array in of_runs.items() if not _has_form(name, array, self.state)]:
+        special_arrays = {STATE: self.state, FINGERPRINT: self.fingerprint, MADE_BY: self.made_by}
+        run_arrays = {**{name: array for name, array in special_arrays.items() if array is not None}, **self.arrays}
+        if wrong := [name for name, array in run_arrays.items() if not _has_form(name, array, self.state)]:
             raise ValueError(f"{wrong[0]} does not have the form of a variable of runs")
         check_attributes(self.group.attrs)
         self._root = files.read(path / checksums.ROOT, checksums.LARGEST_ROOT)
@@ -114,12 +114,12 @@ class SweepStore:
 
     def buffer(self, chunk: Chunk, states: np.ndarray) -> dict[str, np.ndarray]:
         """Return arrays for a chunk's variables, with stored values of finished runs and missing values elsewhere."""
-        known = states == DONE
+        finished = states == DONE
         variables = {}
         for name, array in self.arrays.items():
-            values = np.full((*known.shape, *array.shape[known.ndim :]), array.fill_value)
-            if known.any():
-                values[known] = np.asarray(array[chunk.box])[known]
+            values = np.full((*finished.shape, *array.shape[finished.ndim :]), array.fill_value)
+            if finished.any():
+                values[finished] = np.asarray(array[chunk.box])[finished]
             variables[name] = values
         return variables
 
@@ -147,13 +147,15 @@ class SweepStore:
         """
         for name, array in self.arrays.items():
             array[chunk.box] = values[name]
-        done = self.states(chunk) == DONE
+        finished = self.states(chunk) == DONE
         if self.fingerprint is not None:
             new = self._fingerprints(values, chunk)
             # finished runs keep their fingerprints, so that corrupted numbers remain visible
-            self.fingerprint[chunk.box] = np.where(done, self.fingerprint[chunk.box], new) if done.any() else new
+            self.fingerprint[chunk.box] = (
+                np.where(finished, self.fingerprint[chunk.box], new) if finished.any() else new
+            )
         if self.made_by is not None:
-            self._write_versions(chunk, done, made_by)
+            self._write_versions(chunk, finished, made_by)
         self.state[chunk.box] = states
 
     def versions(self, chunk: Chunk) -> np.ndarray:
@@ -246,12 +248,12 @@ class SweepStore:
 
 def _has_form(name: str, array: Any, state: Any) -> bool:
     """Return True if an array has one or more numbers per run, in the same chunks of runs as the states."""
-    dims, of_states = (tuple(it.metadata.dimension_names or ()) for it in (array, state))
-    known = np.dtype({STATE: "int8", FINGERPRINT: "uint64", MADE_BY: "uint8"}.get(name, array.dtype))
-    numbers = array.dtype.kind in "biuf" and array.dtype == known and of_states[-1:] == ("seed",)
-    like = ((dims, of_states), (array.shape, state.shape), (array.chunks, state.chunks))
-    few = count_chunks(state.shape, state.chunks) <= MAX_CHUNKS
-    return numbers and few and all(one[: len(other)] == other for one, other in like)
+    dims, state_dims = (tuple(variable.metadata.dimension_names or ()) for variable in (array, state))
+    required_dtype = np.dtype({STATE: "int8", FINGERPRINT: "uint64", MADE_BY: "uint8"}.get(name, array.dtype))
+    is_numeric = array.dtype.kind in "biuf" and array.dtype == required_dtype and state_dims[-1:] == ("seed",)
+    prefix_pairs = ((dims, state_dims), (array.shape, state.shape), (array.chunks, state.chunks))
+    fits_limit = count_chunks(state.shape, state.chunks) <= MAX_CHUNKS
+    return is_numeric and fits_limit and all(full[: len(prefix)] == prefix for full, prefix in prefix_pairs)
 
 
 def _has_runs(name: str, array: Any) -> bool:

@@ -103,13 +103,13 @@ def parts(table: Table, width: int) -> list[Table]:
     columns = (replace(column, heading=heading) for column, heading in zip(table.columns, headings, strict=True))
     table = replace(table, columns=tuple(columns))
     keys = [number for number, column in enumerate(table.columns) if column.key]
-    every: list[list[int]] = [keys]
+    column_groups: list[list[int]] = [keys]
     for number in range(len(table.columns)):
         if number not in keys:
-            if every[-1] != keys and framed(_part(table, [*every[-1], number])) > width:
-                every.append(keys)
-            every[-1] = [*every[-1], number]
-    return [_part(table, numbers) for numbers in every]
+            if column_groups[-1] != keys and framed(_part(table, [*column_groups[-1], number])) > width:
+                column_groups.append(keys)
+            column_groups[-1] = [*column_groups[-1], number]
+    return [_part(table, numbers) for numbers in column_groups]
 
 
 def framed(table: Table) -> int:
@@ -121,10 +121,10 @@ def framed(table: Table) -> int:
 
 
 def _part(table: Table, numbers: list[int]) -> Table:
-    def chosen(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    def select(row: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(row[number] for number in numbers)
 
-    return replace(table, columns=chosen(table.columns), rows=tuple(map(chosen, table.rows)))
+    return replace(table, columns=select(table.columns), rows=tuple(map(select, table.rows)))
 
 
 def html(table: Table) -> str:
@@ -191,21 +191,25 @@ def _table_of_deviations(results: Results) -> Table:
     if results.either.sizes["seed"] < 2 and not predicted:
         return Table(DISTANCES, (), (), verdict=ONE_SEED)
     distance = comparison.distances(results)
-    every, converged = list(comparison.rows(distance)), comparison.converged(results)
+    deviation_rows, converged = list(comparison.rows(distance)), comparison.converged(results)
     judged = comparison.can_judge(distance) and not results.scenario.not_judged
     limit = comparison.bound(distance) if judged else math.inf
     rows = [
         (
-            *_coordinates(every[number].cell, results),
-            *(_deviation(z, limit) for z in every[number].largest.values()),
+            *_coordinates(deviation_rows[number].cell, results),
+            *(_deviation(z, limit) for z in deviation_rows[number].largest.values()),
             *_converged(converged, number),
         )
-        for number in _largest(every)
+        for number in _largest(deviation_rows)
     ]
-    columns = _columns(_shown(every[0].cell, results), every[0].largest, converged)
+    columns = _columns(_shown(deviation_rows[0].cell, results), deviation_rows[0].largest, converged)
     title = PREDICTED if predicted else DISTANCES
     reason = results.scenario.not_judged
-    notes = [] if reason else [*_notes(distance, every, converged), *_unsolved(results), *_held_on_plateau(results)]
+    notes = (
+        []
+        if reason
+        else [*_notes(distance, deviation_rows, converged), *_unsolved(results), *_held_on_plateau(results)]
+    )
     notes += [] if results.theory is None else results.theory.attrs.get("edges", "").splitlines()
     verdict = f"not judged: {reason}" if reason else _verdict(distance, _incomplete(converged))
     return _without_dashes(Table(title, columns, tuple(rows), tuple(notes), verdict))
@@ -222,14 +226,16 @@ def _without_dashes(table: Table) -> Table:
     ['rule', 'R']
     """
 
-    def says(number: int, column: Column) -> bool:
+    def has_information(number: int, column: Column) -> bool:
         cells = [row[number] for row in table.rows]
         if column.heading == CONVERGED:
             return any(cell.marked for cell in cells)
         return column.key or any(cell.text != "-" for cell in cells)
 
-    numbers = [number for number, column in enumerate(table.columns) if says(number, column)]
-    return _part(table, numbers) if any(not table.columns[it].key for it in numbers) else replace(table, rows=())
+    numbers = [number for number, column in enumerate(table.columns) if has_information(number, column)]
+    return (
+        _part(table, numbers) if any(not table.columns[number].key for number in numbers) else replace(table, rows=())
+    )
 
 
 def _verdict(distance: xr.Dataset, incomplete: bool) -> str:
@@ -242,10 +248,10 @@ def _verdict(distance: xr.Dataset, incomplete: bool) -> str:
         seeds, needed = distance.attrs["seeds"], comparison.fewest_seeds(distance)
         return f"not judged: {_counted(seeds, 'seed')} are too few, {needed} can judge; {largest}"
     bound = comparison.bound(distance)
-    beyond = int((z > bound).sum())
-    if not beyond:
+    exceeding = int((z > bound).sum())
+    if not exceeding:
         return f"agrees: {largest}, bound {bound:.1f}"
-    return f"deviates: {beyond:,} of {_counted(count)} beyond the bound {bound:.1f}, largest |z| {z.max():.1f}"
+    return f"deviates: {exceeding:,} of {_counted(count)} beyond the bound {bound:.1f}, largest |z| {z.max():.1f}"
 
 
 def _counted(number: int, noun: str = "value") -> str:
@@ -263,13 +269,14 @@ def _notes(distance: xr.Dataset, every: list[comparison.Row], converged: list[tu
 
 def _incomplete(converged: list[tuple[int, int]] | None) -> bool:
     """Return True if some run has not converged."""
-    return converged is not None and any(runs < of for runs, of in converged)
+    return converged is not None and any(runs < total for runs, total in converged)
 
 
 def _unsolved(results: Results) -> Iterator[str]:
-    number, of = comparison.unsolved(results)
-    if number:
-        yield f"{number} of {of} runs returned no solution and {'is' if number == 1 else 'are'} excluded."
+    unsolved_runs, all_runs = comparison.unsolved(results)
+    if unsolved_runs:
+        verb = "is" if unsolved_runs == 1 else "are"
+        yield f"{unsolved_runs} of {all_runs} runs returned no solution and {verb} excluded."
 
 
 def _held_on_plateau(results: Results) -> Iterator[str]:
@@ -279,14 +286,14 @@ def _held_on_plateau(results: Results) -> Iterator[str]:
         return
     last = theory.isel(t=-1)
     cells = [cell for cell in scenario.cells() if cell.wishes and min(cell.K, cell.M) > 1]
-    held = 0
+    plateau_count = 0
     for cell in cells:
-        at = last[dict(zip(scenario.shape, cell.index, strict=True))]
-        R, Q = at.R.values[: cell.K, : cell.M], at.Q.values[: cell.K, : cell.K]
-        held += bool(on_plateau(cell.T, R, Q))
-    if held:
-        which = "the network does" if len(cells) == 1 else f"{held} of {len(cells)} networks do"
-        yield f"At its best learning rate {which} not leave the plateau before the last time."
+        order_parameters = last[dict(zip(scenario.shape, cell.index, strict=True))]
+        R, Q = order_parameters.R.values[: cell.K, : cell.M], order_parameters.Q.values[: cell.K, : cell.K]
+        plateau_count += bool(on_plateau(cell.T, R, Q))
+    if plateau_count:
+        subject = "the network does" if len(cells) == 1 else f"{plateau_count} of {len(cells)} networks do"
+        yield f"At its best learning rate {subject} not leave the plateau before the last time."
 
 
 def _explanation(distance: xr.Dataset) -> Iterator[str]:
@@ -294,11 +301,11 @@ def _explanation(distance: xr.Dataset) -> Iterator[str]:
     if not comparison.can_judge(distance):
         yield "z: deviation in standard errors, which so few seeds leave uncertain."
         return
-    beyond = bool((comparison.magnitudes(distance) > comparison.bound(distance)).any())
+    exceeds_bound = bool((comparison.magnitudes(distance) > comparison.bound(distance)).any())
     yield "z: deviation in standard errors. If theory is exact, all stay below the bound in 99 % of sweeps."
     if "left_out" in distance.attrs:
-        yield from _of_prediction(distance, beyond)
-    elif beyond:
+        yield from _of_prediction(distance, exceeds_bound)
+    elif exceeds_bound:
         yield "Theory is that of N -> infinity; at finite N the means differ by O(1/N)."
 
 
@@ -315,11 +322,11 @@ def _of_prediction(distance: xr.Dataset, beyond: bool) -> Iterator[str]:
 
 def _columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[Column, ...]:
     """Return a column per coordinate and variable, and a column of converged runs unless all runs always converge."""
-    last = () if converged is None else (Column(CONVERGED),)
+    final_columns = () if converged is None else (Column(CONVERGED),)
     return (
         *(Column(name, False, key=True) for name in cell),
         *(Column(name) for name in variables),
-        *last,
+        *final_columns,
     )
 
 

@@ -30,12 +30,14 @@ class Verification(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return lines of text: faults first, then a summary of the stores read."""
-        old = "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
+        old_store_message = (
+            "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
+        )
         verified = "all sound" if self.sound else f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         chunks = f"{self.blocks} chunk{'' if self.blocks == 1 else 's'}"
-        again = f", {self.recomputed} of them recomputed" if self.recomputed else ""
-        read = f"{', '.join(self.stores)}: {chunks} and {self.done} runs read{again}, {verified}"
-        return [*self.faults, *(f"{store}: {old}" for store in self.unverified), *self.remarks, read]
+        recomputed = f", {self.recomputed} of them recomputed" if self.recomputed else ""
+        summary = f"{', '.join(self.stores)}: {chunks} and {self.done} runs read{recomputed}, {verified}"
+        return [*self.faults, *(f"{store}: {old_store_message}" for store in self.unverified), *self.remarks, summary]
 
 
 def verify(result: Path) -> Verification:
@@ -73,18 +75,18 @@ def verify(result: Path) -> Verification:
     paths = [path for path in paths if path.is_dir()]
     if not paths:
         raise StoreError(f"{result}: no such result. `statmech run CONFIG` computes one")
-    faults, unverified, chunks, done = list[str](), list[str](), 0, 0
+    faults, unverified, chunk_count, finished_runs = list[str](), list[str](), 0, 0
     for path in paths:
         check_ordinary(path)
         faults += [f"{path}: {name}: corrupted or missing" for name in corrupted(path)]
         store = _sweep_store(path)
         if store is None:
             continue
-        chunks += len(store.chunks())
-        done += store.counts()[DONE]
+        chunk_count += len(store.chunks())
+        finished_runs += store.counts()[DONE]
         faults += [f"{path}: {fault}" for fault in _faults(store)]
         unverified += [str(path)] if store.fingerprint is None else []
-    return Verification([str(path) for path in paths], chunks, done, faults, unverified)
+    return Verification([str(path) for path in paths], chunk_count, finished_runs, faults, unverified)
 
 
 def _sweep_store(path: Path) -> SweepStore | None:

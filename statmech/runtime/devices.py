@@ -40,9 +40,9 @@ def check_platforms() -> None:
     try:
         jax.local_devices()
     except (AssertionError, RuntimeError) as failure:
-        asked = getattr(jax.config, "jax_platforms", None)
+        platforms = getattr(jax.config, "jax_platforms", None)
         reason = f" ({str(failure).splitlines()[0]})" if str(failure) else ""
-        message = f"JAX finds no device of JAX_PLATFORMS={asked}{reason}: unset it, or set JAX_PLATFORMS=cpu"
+        message = f"JAX finds no device of JAX_PLATFORMS={platforms}{reason}: unset it, or set JAX_PLATFORMS=cpu"
         raise DeviceError(message) from None
 
 

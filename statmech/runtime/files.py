@@ -50,10 +50,10 @@ def beside(stem: Path, suffix: str) -> Path:
 
 def write_beside(stem: Path, contents: dict[str, bytes]) -> list[Path]:
     """Write contents, given by suffix, atomically to files with a common stem, and return the files."""
-    written = {beside(stem, suffix): content for suffix, content in contents.items()}
-    for file, content in written.items():
+    contents_by_file = {beside(stem, suffix): content for suffix, content in contents.items()}
+    for file, content in contents_by_file.items():
         write(file, content)
-    return list(written)
+    return list(contents_by_file)
 
 
 def read(path: Path, most: int) -> bytes:
@@ -62,9 +62,9 @@ def read(path: Path, most: int) -> bytes:
     Raises `OSError` for a pipe or a device, and for more than `most` bytes.
     """
     with opened(path, most) as descriptor, open(descriptor, "rb", closefd=False) as file:
-        stated = min(os.fstat(descriptor).st_size, most)
-        content = file.read(stated + 1)  # Python would allocate memory for any larger number
-        if len(content) > stated:
+        reported_size = min(os.fstat(descriptor).st_size, most)
+        content = file.read(reported_size + 1)  # Python allocates memory for the full number
+        if len(content) > reported_size:
             content += file.read(most + 1 - len(content))
     if len(content) > most:  # the file has grown since it was opened, or reports size 0, as in /proc
         raise too_large(path, most)

@@ -23,8 +23,8 @@ class ShadowedError(StatmechError, ImportError):
 
 def shadow_of(package: str) -> Path | None:
     """Return the file that Python would import, or has imported, instead of one of our packages."""
-    known = sys.modules.get(package)
-    origin = getattr(find_spec(package), "origin", None) if known is None else getattr(known, "__file__", None)
+    module = sys.modules.get(package)
+    origin = getattr(find_spec(package), "origin", None) if module is None else getattr(module, "__file__", None)
     if origin is None or (Path(origin).resolve().parent == HOME / package and _is_ours(Path(origin))):
         return None
     return Path(origin)
@@ -33,8 +33,8 @@ def shadow_of(package: str) -> Path | None:
 def _is_ours(file: Path) -> bool:
     """Return True if the first line of a file mentions statmech."""
     try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            return "statmech" in opened.readline()
+        with open(file, encoding="utf-8", errors="replace") as source_file:
+            return "statmech" in source_file.readline()
     except OSError:  # the file is inside an archive
         return True
 
@@ -42,10 +42,10 @@ def _is_ours(file: Path) -> bool:
 def message(package: str, file: Path) -> str:
     """Return a sentence with the problem of a hidden package and its solution."""
     if file.resolve().parent == HOME / package:
-        other = f"another package `{package}` was installed over the package of statmech, in {file.parent}"
-        return f"{other}: uninstall {package} and statmech, and install statmech again"
-    own = file.parent if file.name == "__init__.py" else file
-    return f"{own} hides the package `{package}` of statmech: rename {own.name}, and restart Python"
+        problem = f"another package `{package}` was installed over the package of statmech, in {file.parent}"
+        return f"{problem}: uninstall {package} and statmech, and install statmech again"
+    user_file = file.parent if file.name == "__init__.py" else file
+    return f"{user_file} hides the package `{package}` of statmech: rename {user_file.name}, and restart Python"
 
 
 def warn_of_shadowed() -> None:

@@ -34,7 +34,8 @@ UNTRACED = (  # replaced functions of these modules do not change results
 
 Namespace = Mapping[str, Any]  # the globals of a module
 
-_known: dict[str, tuple[list[Any], str]] = {}  # by file: the definitions of its module when it was read, and its digest
+# by file: the definitions of its module when it was read, and its digest
+_known: dict[str, tuple[list[Any], str]] = {}
 _noticed: tuple[FunctionType, ...] = ()
 
 
@@ -147,11 +148,12 @@ def _is_library(file: str) -> bool:
     The project of an editable installation is the user's own code: its distribution does not list the files.
     """
     path = Path(file)
-    place = path.resolve()
+    resolved = path.resolve()
     return (
-        not LIBRARY_FOLDERS.isdisjoint(place.parts)
-        or any(map(place.is_relative_to, STANDARD_LIBRARY))
-        or any(map(_is_listed, (path, place)))  # links may lead into or out of the folder of a distribution
+        not LIBRARY_FOLDERS.isdisjoint(resolved.parts)
+        or any(map(resolved.is_relative_to, STANDARD_LIBRARY))
+        # links may lead into or out of the folder of a distribution
+        or any(map(_is_listed, (path, resolved)))
     )
 
 
@@ -190,7 +192,7 @@ def _describe(thing: Any, space: Namespace, seen: list[Any]) -> str:
     parts: Iterable[Any]
     if isinstance(thing, type):
         members = {name: _unwrap(value) for name, value in vars(thing).items() if name != "_abc_impl"}
-        parts = [it for it in members.items() if isinstance(it[1], FunctionType) or not it[0].startswith("__")]
+        parts = [item for item in members.items() if isinstance(item[1], FunctionType) or not item[0].startswith("__")]
     elif isinstance(thing, FunctionType):
         cells = [cell.cell_contents for cell in thing.__closure__ or ()]
         parts = [thing.__code__, thing.__defaults__, thing.__kwdefaults__, cells]

@@ -38,8 +38,10 @@ from statmech.runtime import jax_cache, own_code
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("statmech", "simulate", "theory")
 TRACING = ("jax", "jaxlib", "numpy", "scipy")  # called while a program is traced
-STARTED = time.time() - 5.0  # modules may have been imported up to 5 s before this one
-COUNTS = 1, 8, 32, 128  # recorded times or batch elements; larger counts are padded to multiples of the last
+# modules may have been imported up to 5 s before this one
+STARTED = time.time() - 5.0
+# for numbers of recorded times or batch elements; larger counts are padded to multiples of the last
+COUNTS = 1, 8, 32, 128
 # XLA divides operations on as few as 2,000 numbers among threads, which then wait for each other at every step;
 # units of work in parallel keep all cores busy anyway
 UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
@@ -91,10 +93,10 @@ class CachedProgram:
 
         Options in `XLA_FLAGS` take precedence.
         """
-        asked = [UNDIVIDED, *self.options(static)] + ([] if _platform()[0] == "cpu" else [REPEATABLE])
-        groups = [group for group in asked if _known(tuple(group.items()))]
-        stated = os.environ.get("XLA_FLAGS", "")
-        return {name: value for group in groups for name, value in group.items() if name not in stated}
+        requested = [UNDIVIDED, *self.options(static)] + ([] if _platform()[0] == "cpu" else [REPEATABLE])
+        groups = [group for group in requested if _known(tuple(group.items()))]
+        environment_flags = os.environ.get("XLA_FLAGS", "")
+        return {name: value for group in groups for name, value in group.items() if name not in environment_flags}
 
     def __call__(self, static: Any, *arguments: Any) -> tuple[Array, ...]:
         import jax
@@ -136,14 +138,14 @@ class CachedProgram:
 
         base, sources = jax_cache.folder(), _sources()
         elsewhere = _platform()[0] not in ("cpu", jax.default_backend())  # `_find` exports for these only
-        unknown = own_code.noticed() or getattr(jax.config, "jax_disable_jit", False)
-        if base is None or sources is None or elsewhere or unknown:
+        cannot_be_shared = own_code.noticed() or getattr(jax.config, "jax_disable_jit", False)
+        if base is None or sources is None or elsewhere or cannot_be_shared:
             return None
         try:
-            words = [*_named(self.function), *_named(static), tree, repr(shapes), sources, *_environment()]
+            identifiers = [*_named(self.function), *_named(static), tree, repr(shapes), sources, *_environment()]
         except _Undetermined:
             return None
-        return base / jax_cache.PROGRAMS / hashlib.sha256("\n".join(words).encode()).hexdigest()
+        return base / jax_cache.PROGRAMS / hashlib.sha256("\n".join(identifiers).encode()).hexdigest()
 
 
 cached_program = CachedProgram
@@ -157,7 +159,7 @@ def filled_up(count: int) -> int:
     >>> [filled_up(count) for count in (1, 2, 8, 9, 129)]
     [1, 8, 8, 32, 256]
     """
-    return next((least for least in COUNTS if count <= least), -(-count // COUNTS[-1]) * COUNTS[-1])
+    return next((padded for padded in COUNTS if count <= padded), -(-count // COUNTS[-1]) * COUNTS[-1])
 
 
 def nothing() -> int:
@@ -203,9 +205,10 @@ def _defined(thing: Any) -> str:
     """Return the module and name of a class or function that is defined in one of the packages."""
     name, module = thing.__qualname__, sys.modules.get(thing.__module__)
     file = Path(getattr(module, "__file__", None) or ".")
-    known = any(file.is_relative_to(ROOT / package) for package in PACKAGES)
-    found = getattr(module, name, None)
-    if not known or getattr(found, "function", found) is not thing:  # a decorated function is a CachedProgram
+    is_in_packages = any(file.is_relative_to(ROOT / package) for package in PACKAGES)
+    definition = getattr(module, name, None)
+    # a decorated function is a CachedProgram, with the function as an attribute
+    if not is_in_packages or getattr(definition, "function", definition) is not thing:
         raise _Undetermined
     return f"{thing.__module__}:{name}"
 
