@@ -230,7 +230,7 @@ def takes(options: type) -> Callable[[Callable[[Any], None]], Callable[..., None
             command(options(**values))
 
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {it.name: it.annotation for it in parameters}
+        call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return call
 
     return decorate

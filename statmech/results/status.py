@@ -74,8 +74,8 @@ def _checks(status: dict[str, Any]) -> str:
 
 def _rate(events: list[Event]) -> float:
     """Compute the number of simulated runs per second from the events of one log."""
-    written = [event for event in events if event["event"] == "written"]
-    if not written:
+    written_events = [event for event in events if event["event"] == "written"]
+    if not written_events:
         return 0.0
-    first, last = (time.mktime(time.strptime(event["time"], TIME)) for event in (events[0], written[-1]))
-    return float(written[-1]["done"] - events[0]["done"]) / max(last - first, 1.0)
+    first, last = (time.mktime(time.strptime(event["time"], TIME)) for event in (events[0], written_events[-1]))
+    return float(written_events[-1]["done"] - events[0]["done"]) / max(last - first, 1.0)

@@ -294,8 +294,8 @@ def version_in_words(provenance: Mapping[str, Any]) -> str:
     'statmech 0.1.0 (4d1c2e7), jax 0.10.2, numpy 2.4.6'
     """
     commit, versions = provenance.get("commit"), provenance.get("versions", {})
-    statmech_version, *others = (f"{name} {versions.get(name, '?')}" for name in ("statmech", "jax", "numpy"))
-    return ", ".join([f"{statmech_version} ({commit})" if commit else statmech_version, *others])
+    statmech_version, *other_versions = (f"{name} {versions.get(name, '?')}" for name in ("statmech", "jax", "numpy"))
+    return ", ".join([f"{statmech_version} ({commit})" if commit else statmech_version, *other_versions])
 
 
 def consolidate(store: Path) -> None:
