@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from statmech.errors import ConfigError, escaped
 from statmech.running_command import either, option, running
 
-REFUSED: Any = typer.BadParameter.__bases__[0].__bases__[0]  # from click, or from the copy of click within typer
+REFUSED: Any = typer.BadParameter.__bases__[0].__bases__[0]  # from click, or from typer's copy of click
 
 
 class _Named:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Simulation = xr.Dataset | Results
 
-ROUNDING = 1e-9  # smaller differences are rounding errors: with a given start every seed has the same R, q, l
+ROUNDING = 1e-9  # with a given start, R, q and l of all seeds differ by rounding errors only
 
 
 def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Dataset:
@@ -137,7 +137,7 @@ def _compared(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
 
 def _deviation(values: Any, expected: Any, of_theory: Any) -> Any:
     difference, error = values.mean("seed") - expected, standard_error_of_runs(values)
-    spread = error > ROUNDING * abs(values.mean("seed"))  # seeds with equal values differ by rounding only
+    spread = error > ROUNDING * abs(values.mean("seed"))  # smaller spreads are rounding errors
     is_defined = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
     return (difference / np.hypot(error, np.hypot(of_theory, ROUNDING))).where(is_defined, other=np.nan)
 

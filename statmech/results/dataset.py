@@ -53,7 +53,10 @@ def _long_name(variable: Variable, theory: bool) -> str:
 
 
 def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:
-    """Return the arrays of a dataset's variables, for `fill`: indexing with xarray would take most of the time."""
+    """Return the arrays of a dataset's variables, for `fill`.
+
+    Indexing with xarray would take most of the time.
+    """
     return {str(name): variable.values for name, variable in dataset.data_vars.items()}
 
 

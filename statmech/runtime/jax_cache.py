@@ -50,7 +50,7 @@ def folder() -> Path | None:
 
 
 def load(path: Path) -> bytes | None:
-    """Return the content that `save` wrote to a file, or None if the file is missing, damaged, or another user's."""
+    """Return the content that `save` wrote to a file, or None if it is missing, damaged, or another user's."""
     try:
         with files.opened(path, MAX_PROGRAM_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
             stored = file.read() if system.is_private(descriptor) else b""

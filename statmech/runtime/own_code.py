@@ -1,11 +1,12 @@
 """The user's own code behind a result: files with rules, losses and kinds, and replaced functions of our packages.
 
-A stored number belongs to the code that computed it. `digests` returns the SHA-256 of the files that define the classes
-of a scenario and their bases. Modules that these files import are not included. Code without a file (a cell of a
-notebook) is represented by its bytecode and the values that it uses. A file is read again only when its module's
+A stored number belongs to the code that computed it. `digests` returns the SHA-256 of the files that define
+the classes of a scenario and their bases. Modules that these files import are not included. Code without a file (a cell
+of a notebook) is represented by its bytecode and the values that it uses. A file is read again only when its module's
 functions have changed, so that the digest belongs to the code in memory, not to a later edit.
 
-`replaced` lists the functions of our packages that come from elsewhere, such as `Perceptron.g` set by a notebook.
+`replaced` lists functions in our packages that come from elsewhere, such as `Perceptron.g` set by a
+notebook.
 """
 
 from __future__ import annotations

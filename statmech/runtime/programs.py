@@ -70,8 +70,8 @@ class CachedProgram:
     """A compiled function that takes one static argument and arrays, and returns a tuple of arrays.
 
     `options` returns groups of compiler options for a static argument. A group is omitted if the compiler's version
-    does not know all its options. No operation is divided among threads, unless a group is `DIVIDED`, and a GPU
-    computes the same bits in every process.
+    does not know all its options. No operation is divided among threads, unless a group is `DIVIDED`, and
+    a GPU computes the same bits in every process.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class CachedProgram:
             with suppress(Exception):  # the file may have another version of the format
                 return jax.export.deserialize(bytearray(program)).call
         try:
-            platforms = ["cpu"] if _platform()[0] == "cpu" else None  # None is the default, a GPU where there is one
+            platforms = ["cpu"] if _platform()[0] == "cpu" else None  # None means JAX's default, such as a GPU
             exported = jax.export.export(jax.jit(flat), platforms=platforms)(*arrays)
             program = bytes(exported.serialize())
         except (NotImplementedError, ValueError, ImportError):  # a call that JAX cannot export, or no flatbuffers
