@@ -1,1 +1,1 @@
-"""The vocabulary of convex losses and of inference: losses, penalties, teachers, weights, and their limits."""
+"""Convex losses and inference: losses, penalties, teachers, weight distributions and their limits."""

@@ -1,7 +1,7 @@
-r"""Two Gaussian clusters of inputs, whose label is the cluster, and the errors of classifiers that know them.
+r"""Two Gaussian clusters of inputs, labelled by their cluster, and the errors of optimal classifiers.
 
 A fraction :math:`\pi_+` of the inputs :math:`\mathbf x/\sqrt N` has the label y = +1. Around their centres both
-clusters have the covariance :math:`\Sigma/N`, :math:`\Sigma` with the eigenvalues :math:`\omega_a` in shares
+clusters have the covariance :math:`\Sigma/N`. The eigenvalue :math:`\omega_a` of :math:`\Sigma` belongs to a fraction
 :math:`\nu_a` of the directions.
 The mean of all inputs is 0, so that cluster y has the centre
 
@@ -10,14 +10,14 @@ The mean of all inputs is 0, so that cluster y has the centre
 with :math:`2\mathbf d` the difference of the centres, of squared length :math:`\Delta^2/N`, and
 :math:`\sum_at_a = \Delta^2/4`.
 
-**Who knows the clusters** takes the side of a plane across :math:`\Sigma^{-1}\mathbf d`. With the separation
-:math:`\delta^2 = \sum_at_a/\omega_a`, half the distance of the clusters' fields in standard deviations, the error of
-the best plane is
+**A classifier that knows the clusters** takes the side of a plane perpendicular to :math:`\Sigma^{-1}\mathbf d`. With
+the separation :math:`\delta^2 = \sum_at_a/\omega_a`, half the distance of the clusters' fields in standard deviations,
+the error of the best plane is
 
 .. math:: \epsilon = \sum_y\pi_y\,\Phi\!\left(-\delta - \frac{y}{2\delta}\ln\frac{\pi_+}{\pi_-}\right) .
 
-**The Bayes-optimal learner** knows all but the direction of d in each group, and has P = alpha N examples. The
-posterior of d is Gaussian: each example of cluster y shows it with the factor :math:`s_y`, whose mean square is
+**The Bayes-optimal learner** knows everything but the direction of d in each group, and has P = alpha N examples. The
+posterior of d is Gaussian: each example of cluster y contains d with the factor :math:`s_y`, whose mean square is
 :math:`4\pi_+\pi_-`. The error is the same function of
 
 .. math:: \delta^2 = \sum_a\frac{t_a}{\omega_a}\,\frac{k_a}{1 + k_a}, \qquad
@@ -25,13 +25,13 @@ posterior of d is Gaussian: each example of cluster y shows it with the factor :
 
 In equal clusters without structure this is Hebb's rule (Mignacco, Krzakala, Lu, Urbani & Zdeborova 2020).
 
-**Separability**: by the theorem of `statmech.convex.separability`, students of direction
-:math:`c\,\Sigma^{-1}\mathbf d` and a part across it are right on all examples up to
+**Separability**: by the theorem of `statmech.convex.separability`, students with a part parallel to
+:math:`c\,\Sigma^{-1}\mathbf d` and a perpendicular part classify all examples correctly up to
 
 .. math:: \frac1{\alpha_c} = \nu\min_{c, b}\,\Bigl\langle\bigl(\xi - c(s_y\delta + z) - yb\bigr)_+^2\Bigr\rangle,
 
-with :math:`\nu` the fraction of directions in which the clusters vary, b = 0 without an intercept, and z, :math:`\xi`
-standard normal.
+with :math:`\nu` the fraction of directions with a nonzero variance within the clusters, b = 0 without an intercept, and
+z, :math:`\xi` standard normal.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from statmech.numerics.gaussian import cumulative, density
 from statmech.parameters import parameter
 
 LABELS = np.array([1.0, -1.0])
-SAME = 1e-14  # of an offset
+SAME = 1e-14  # absolute
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,10 @@ class GaussianClusters:
     )
 
     def among(self, modes: Modes | None) -> TwoClusters:
-        """The clusters with the within-class modes of structured inputs, or isotropic ones (None)."""
+        """Return the two clusters with the within-class modes of structured inputs.
+
+        Without modes (None) the clusters are isotropic.
+        """
         one = np.ones(1)
         variances, shares, powers, ridge = (
             (one, one, one, one) if modes is None else (modes.variances, modes.shares, modes.teacher, modes.ridge)
@@ -77,7 +80,7 @@ CLUSTERS: dict[str, type[GaussianClusters]] = {"gaussian": GaussianClusters}
 
 
 class TwoClusters(NamedTuple):
-    """The fraction of the label +1, and omega, nu, t and the penalty's factors (d,), in the notation of this module."""
+    """The fraction of label +1 and, for each mode (d,), omega, nu, t (see this module) and the penalty factor."""
 
     positives: float
     variances: np.ndarray
@@ -87,7 +90,10 @@ class TwoClusters(NamedTuple):
 
     @property
     def seen(self) -> TwoClusters:
-        """The clusters in the directions in which inputs vary or differ: those of weights that minimise a loss."""
+        """The same clusters without the directions that have neither variance nor a difference of the centres.
+
+        A weight vector that minimises a loss has no component in the omitted directions.
+        """
         there = (self.variances > 0) | (self.powers > 0)
         return TwoClusters(self.positives, *(part[there] for part in self[1:]))
 
@@ -108,7 +114,7 @@ class TwoClusters(NamedTuple):
 
     @property
     def rank(self) -> float:
-        """The fraction of directions in which the clusters vary."""
+        """The fraction of directions with a nonzero variance within the clusters."""
         return float(self.shares @ (self.variances > 0))
 
     @property
@@ -117,7 +123,7 @@ class TwoClusters(NamedTuple):
         return self._separation(np.ones_like(self.powers))
 
     def learnt(self, alpha: float) -> float:
-        """The separation that the Bayes-optimal learner of alpha examples per input reaches."""
+        """Return the separation reached by the Bayes-optimal learner from alpha examples per input dimension."""
         known = np.prod(self.factors) * alpha * self.powers / (self.shares * self._omega)
         return self._separation(known / (1 + known))
 
@@ -132,14 +138,14 @@ class TwoClusters(NamedTuple):
 
 
 def error_at(separation: float, positives: float) -> float:
-    """The error of the best plane between two clusters of this separation.
+    """Return the error of the best plane between two clusters of a given separation.
 
     Parameters
     ----------
     separation : float
-        Half the distance of the means of their fields, in standard deviations.
+            Half the distance between the mean fields of the clusters, in standard deviations.
     positives : float
-        Fraction of the examples in one of them.
+            Fraction of the examples in one of the clusters.
 
     Examples
     --------
@@ -154,7 +160,7 @@ def error_at(separation: float, positives: float) -> float:
 
 
 def separable_below(clusters: TwoClusters, intercept: bool = False) -> float:
-    """The alpha up to which some student is right on all examples.
+    """Compute the largest alpha at which some student still classifies all examples correctly.
 
     Parameters
     ----------
@@ -191,7 +197,7 @@ def separable_below(clusters: TwoClusters, intercept: bool = False) -> float:
 
 
 def interpolates_below(loss: Loss, clusters: TwoClusters, intercept: bool) -> float:
-    """The alpha up to which all examples can be brought to where a loss of stabilities is smallest.
+    """Compute the largest alpha at which all examples can reach the minimum of a loss of stabilities.
 
     Parameters
     ----------
@@ -207,6 +213,6 @@ def interpolates_below(loss: Loss, clusters: TwoClusters, intercept: bool) -> fl
 
 
 def _pull(clusters: TwoClusters, kappa: float, b: float) -> float:
-    """Half the slope of the squared distance by the offset b."""
+    """Return half the derivative of the squared distance with respect to the offset b."""
     means = clusters.factors * kappa + LABELS * b
     return float(clusters.weights @ (LABELS * (means * cumulative(-means) - density(means))))

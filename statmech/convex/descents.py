@@ -1,6 +1,6 @@
-r"""Descents: how the weights move, once a step, down the sum of a convex loss over stored examples.
+r"""Gradient-type descents of the weights on the sum of a convex loss over stored examples.
 
-The weights w move from a point z at which the force is taken, over a batch that holds a fraction b of the P examples,
+The force on the weights w is evaluated at a point z, over a batch that contains a fraction b of the P examples:
 
 .. math::
 
@@ -13,8 +13,9 @@ averaged: an epoch, 1/b steps, moves the weights as far at every b, and :math:`\
 rules. An l1 norm adds nothing to the force: a proximal step of it follows each step of the descent.
 
 **To add a descent** write one class here, and one line in `DESCENTS` at the end of this file. Theory, the simulation,
-config names and tests follow. A descent must be linear in what it is given, for it is applied to the weights themselves
-and to their components along any set of directions; or it acts on each weight alone, and says so (`coordinatewise`).
+config names and tests follow. A descent must be linear in its arrays, because it is applied to the weights themselves
+and to their components along any set of directions. A descent that acts on each weight separately sets
+`coordinatewise`, and need not be linear.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ from statmech.parameters import parameter
 
 MIN_RARE_FRACTION = 1e-4  # theory's 2^16 samples of weights still hold several
 
-State = tuple[np.ndarray, ...]  # the weights, then what a descent remembers of earlier steps: arrays of one shape
+State = tuple[np.ndarray, ...]  # the weights, then the memory of earlier steps: arrays of the same shape
 
 
 @dataclass(frozen=True)
 class Descent(ABC):
-    """A step of the weights; subclasses state `label`, `equation`, `next` and `largest_curvature`."""
+    """A step of the weights. Subclasses define `label`, `equation`, `next` and `largest_curvature`."""
 
     label: ClassVar[str]  # the name in tables and legends
     equation: ClassVar[str] = ""  # in LaTeX
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
-    coordinatewise: ClassVar[bool] = False  # acts on each weight alone, and need not be linear
+    coordinatewise: ClassVar[bool] = False  # acts on each weight separately, and need not be linear
 
     def start(self, w: np.ndarray) -> State:
-        """The state before the first step: the weights, and nothing else to remember.
+        """Return the state before the first step: the weights and an empty memory.
 
         Parameters
         ----------
@@ -52,7 +53,7 @@ class Descent(ABC):
         Returns
         -------
         tuple of arrays
-            Of the shape of the weights, which come first.
+                Arrays of the shape of the weights, which come first.
 
         Examples
         --------
@@ -62,17 +63,17 @@ class Descent(ABC):
         return (w,)
 
     def query(self, state: State) -> np.ndarray:
-        """The point at which the force is taken: the weights themselves.
+        """Return the point where the force is evaluated: by default the weights themselves.
 
         Parameters
         ----------
         state : tuple of arrays
-            The weights, and what the descent remembers.
+                The weights, and the memory of the descent.
 
         Returns
         -------
         array
-            Of the same shape.
+                Point of the same shape.
 
         Examples
         --------
@@ -83,19 +84,19 @@ class Descent(ABC):
 
     @property
     def problem(self) -> str:
-        """Why theory cannot follow steps with these parameters; empty if it can."""
+        """The reason why theory cannot follow steps with these parameters. It is empty if theory can."""
         return ""
 
     @abstractmethod
     def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
-        r"""The state after a step.
+        r"""Return the state after a step.
 
         Parameters
         ----------
         state : tuple of arrays
-            The weights, and what the descent remembers.
+                The weights, and the memory of the descent.
         force : array
-            The force with the penalty's, :math:`\mathbf f + b\lambda\mathbf z`, of the shape of the weights.
+                The force plus the penalty's, :math:`\mathbf f + b\lambda\mathbf z`, of the shape of the weights.
         rate : float
             The learning rate :math:`\eta` of this step.
         step : int
@@ -104,7 +105,7 @@ class Descent(ABC):
         Returns
         -------
         tuple of arrays
-            Of the same shapes.
+                Arrays of the same shapes.
 
         Examples
         --------
@@ -115,9 +116,9 @@ class Descent(ABC):
     @property
     @abstractmethod
     def largest_curvature(self) -> float:
-        r"""The largest :math:`\eta` times curvature at which a quadratic function is descended without divergence.
+        r"""The largest stable product of :math:`\eta` and the curvature of a quadratic function.
 
-        Of a descent of the full batch, with :math:`\eta` constant; `stable_eta` puts the curvature of the examples in.
+        It applies to full batches at constant :math:`\eta`. `stable_eta` inserts the curvature of the examples.
 
         >>> Gradient().largest_curvature, HeavyBall(momentum=0.5).largest_curvature
         (2.0, 3.0)
@@ -141,7 +142,7 @@ class Gradient(Descent):
 
 @dataclass(frozen=True)
 class HeavyBall(Descent):
-    """Gradient descent with momentum: a fraction of the last step is added to the next (Polyak's heavy ball)."""
+    """Gradient descent with momentum: each step adds a fraction of the previous step (Polyak's heavy ball)."""
 
     label: ClassVar = "momentum"
     cites: ClassVar = ("polyak1964",)
@@ -164,7 +165,7 @@ class HeavyBall(Descent):
 
 @dataclass(frozen=True)
 class Nesterov(Descent):
-    """Gradient descent with momentum whose force is taken ahead of the weights, where momentum carries them."""
+    """Gradient descent with Nesterov momentum: the force is evaluated ahead of the weights, after the momentum step."""
 
     label: ClassVar = "Nesterov"
     cites: ClassVar = ("nesterov1983",)
@@ -191,7 +192,7 @@ class Nesterov(Descent):
 
 @dataclass(frozen=True)
 class Sign(Descent):
-    """Steps of one length in all weights, against the sign of the force on each."""
+    """Steps of the same length in all weights, against the sign of each weight's force."""
 
     label: ClassVar = "sign descent"
     equation: ClassVar = r"\mathbf w_{t+1} = \mathbf w_t - \eta\,\mathrm{sgn}\,\nabla(\mathbf w_t)"
@@ -207,7 +208,7 @@ class Sign(Descent):
 
 @dataclass(frozen=True)
 class Adam(Descent):
-    """Adam: the mean of earlier forces on each weight over the root of their mean square."""
+    """Adam: each weight's mean force divided by its root mean square force."""
 
     label: ClassVar = "Adam"
     equation: ClassVar = (
@@ -224,11 +225,11 @@ class Adam(Descent):
 
     @property
     def problem(self) -> str:
-        """Why samples cannot hold the longest steps; empty if they can.
+        """The reason why samples cannot contain the longest steps. It is empty if they can.
 
         A fraction of about sqrt(beta2) + epsilon of the weights has a force so close to 0 that the mean of earlier
-        forces makes the step longer by one over this number. The mean square step grows as that: it is infinite where
-        the fraction vanishes, and is missed by samples that are too few for the fraction.
+        forces makes the step longer by the inverse of this fraction. The mean square step grows with this inverse: it
+        diverges as the fraction vanishes, and a sample too small for the fraction underestimates it.
         """
         if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_RARE_FRACTION:
             return ""
@@ -250,16 +251,16 @@ class Adam(Descent):
 
     @property
     def largest_curvature(self) -> float:
-        return np.inf  # nor here
+        return np.inf  # steps do not grow with the force
 
 
 def stable_eta(descent: Descent, alpha: float, lam: float, curvature: float) -> float:
-    r"""The learning rate beyond which descent of a quadratic loss diverges.
+    r"""Return the largest learning rate at which descent on a quadratic loss does not diverge.
 
     .. math:: \eta\,\bigl(c\,(1 + \sqrt\alpha)^2 + \lambda\bigr) < \text{`largest\_curvature`}
 
     with :math:`c(1 + \sqrt\alpha)^2` the largest curvature of the summed loss in any direction as :math:`N \to \infty`
-    (the upper edge of Marchenko and Pastur's law).
+    (the upper edge of the Marchenko-Pastur distribution).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-r"""The probability that a student errs on a fresh label, noise included, from its cosine with the teacher alone.
+r"""The probability of a wrong prediction for a fresh, noisy label, from the student's cosine with the teacher alone.
 
 Student and teacher have normal fields h, u of cosine R, and the label y is +1 with probability p(u), where
-p(-u) = 1 - p(u). By Price's theorem the derivative of an average with respect to R is that of the second derivative,
+p(-u) = 1 - p(u). By Price's theorem the derivative of an average with respect to R averages the second derivative,
 :math:`\partial_R\langle(2p(u)-1)\,\mathrm{sgn}\,h\rangle = \langle 2p'(u)\,2\delta(h)\rangle`, and at h = 0 the
 teacher's field has mean 0 and variance :math:`1-R^2`. With the teacher's `response` :math:`\chi` and R = sin t
 
@@ -20,14 +20,14 @@ EDGES = np.pi / 2 - np.append(np.pi / 2 * 0.25 ** np.arange(14.0), 0.0)  # finer
 
 
 def label_error(teacher: LabelTeacher, R: np.ndarray | float) -> np.ndarray:
-    r"""The probability that a student of cosine R errs on a fresh label of a teacher.
+    r"""Return the probability that a student with cosine R mispredicts a fresh label of a teacher.
 
     .. math:: \epsilon_y = P(y h < 0)
 
     Parameters
     ----------
     teacher : LabelTeacher
-        How labels depend on the teacher's field.
+            The dependence of labels on the teacher's field.
     R : array (...)
         Cosines of student and teacher, from -1 to 1.
 

@@ -1,11 +1,12 @@
-r"""A vanishing penalty: where the learner tends to, and from which alpha a minimum without a penalty exists.
+r"""The limit of a vanishing penalty, and the alpha above which a minimum without a penalty exists.
 
-As lambda tends to 0 below a threshold of alpha all examples can be brought to where the loss is smallest. Then V grows
-as 1/lambda, p is the point of that set next to h, and the learner has the smallest penalty among those that do so: the
-equations are those of a loss that is infinite elsewhere (`Within`), at lambda = 1, where lambda V takes the place of V.
-With the square loss this is the pseudo-inverse, with the hinge loss the perceptron of maximum stability, and with an l1
-norm basis pursuit. Above the threshold the equations hold at lambda = 0. A loss that decreases everywhere (logistic,
-exponential) has no minimum below it: the length of the weights diverges.
+As lambda tends to 0 below a threshold of alpha, all examples can reach the minimum of the loss. Then V grows as
+1/lambda, p is the point of the minimising set closest to h, and the learner has the smallest penalty among all weights
+that reach the minimum. The equations equal the equations of a loss that is infinite outside the set (`Within`), at
+lambda = 1, with lambda V instead of V. With the square loss this learner is the pseudo-inverse, with the hinge loss the
+perceptron of maximum stability, and with an l1 norm basis pursuit. Above the threshold the equations hold at
+lambda = 0. A loss that decreases everywhere (logistic, exponential) has no minimum below the threshold: the length of
+the weights diverges.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from statmech.convex.losses import Loss, on_labels
 from statmech.convex.separability import separable_below
 from statmech.convex.teachers import LabelTeacher, Teacher
 
-FARTHEST = 300.0  # of a smallest value of a loss from 0
-EQUAL = 1e-9
+FARTHEST = 300.0  # the search for minimisers spans [-300, 300]
+EQUAL = 1e-9  # absolute
 
 
 @dataclass(frozen=True)
 class Within(Loss):
-    """No loss between two values, an infinite one elsewhere."""
+    """A loss of 0 between two values and infinity elsewhere."""
 
     low: float = 1.0
     high: float = np.inf
@@ -46,13 +47,13 @@ class Within(Loss):
         return np.zeros_like(x)
 
     def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """The point between the two values that is next to h."""
+        """Return the point between the two values that is closest to h."""
         return np.clip(h, self.low, self.high)
 
 
 @cache
 def smallest(loss: Loss) -> Within | None:
-    """Find the values at which a loss is smallest; None if it decreases everywhere.
+    """Find the interval of values that minimise a loss, or None if the loss decreases everywhere.
 
     >>> from statmech.convex.losses import Hinge, Logistic
     >>> smallest(Hinge()).low, smallest(Hinge()).high, smallest(Logistic())
@@ -65,7 +66,10 @@ def smallest(loss: Loss) -> Within | None:
 
 
 def _first(loss: Loss, reached: object) -> float:
-    """The smallest x beyond which the slope has reached a value, by halving; a kink or a bend next to it exactly."""
+    """Find the smallest x above which the slope meets a condition, by bisection.
+
+    The result is exactly 0, a kink or a bend if one of these points is within the tolerance.
+    """
     low, high = -FARTHEST, FARTHEST
     for _ in range(100):
         middle = 0.5 * (low + high)
@@ -75,15 +79,15 @@ def _first(loss: Loss, reached: object) -> float:
 
 
 def threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """The alpha up to which all examples can be brought to where a loss of stabilities or residuals is smallest.
+    """Compute the largest alpha at which all examples can reach the minimum of a loss.
 
     Parameters
     ----------
     loss, teacher
         The loss, as a function of stabilities or residuals, and the teacher.
     signal, rank
-        The part of the variance of the teacher's field that the inputs contain, and the fraction of the directions in
-        which they vary.
+            The fraction of the variance of the teacher's field that the inputs contain, and the fraction of the
+            directions with a nonzero input variance.
     """
     best = smallest(loss)
     if best is not None and best.low == best.high:
@@ -94,14 +98,16 @@ def threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1
 
 
 def minimum_from(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """The alpha from which the loss has a minimum, or a limit of one as the penalty vanishes: 0 if at any.
+    """Compute the alpha above which the loss has a minimum, at least as the limit of a vanishing penalty.
+
+    The result is 0 if a minimum exists at every alpha.
 
     Parameters
     ----------
     loss, teacher
         The loss and the teacher of a config.
     signal, rank
-        Those of `threshold`.
+            As in `threshold`.
 
     Examples
     --------

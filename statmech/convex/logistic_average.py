@@ -8,16 +8,16 @@ A logistic variable is a normal one of standard deviation 2k, where k has Kolmog
 .. math:: F = \int dk\,f(k)\,\Phi(M/\sqrt s), \qquad
           F' = \int dk\,f(k)\,\frac{e^{-M^2/2s}}{\sqrt{2\pi s}}
 
-(Monahan & Stefanski 1992). The density :math:`\mathrm{sech}(u/2)/2\pi` is a mixture, too, of variances
-:math:`\pi^2T`, where T is the time at which Brownian motion leaves [-1, 1] (its Laplace transform is
+(Monahan & Stefanski 1992). The density :math:`\mathrm{sech}(u/2)/2\pi` is also a mixture, of Gaussians of variance
+:math:`\pi^2T`, where T is the exit time of Brownian motion from [-1, 1] (its Laplace transform is
 :math:`\mathrm{sech}\sqrt{2\lambda}`). As :math:`\sigma(u) = e^{u/2}\,\mathrm{sech}(u/2)/2`, F has a form without
-:math:`\Phi`, for which T must reach the farther the larger V:
+:math:`\Phi`. The range of T that this form needs grows with V:
 
 .. math:: F = \int dT\,f(T)\,\sqrt{\frac\pi{2s}}\,\exp\frac{\pi^2T\,(V + 4M) - 4M^2}{8s}, \qquad s = V + \pi^2T.
 
 In log k and log T the integrands are analytic in a strip, and the trapezoidal rule converges exponentially: `STEP`
-leaves 2e-14. In the left tail, where large k would count, the reflection that follows from
-:math:`\sigma(u) = e^u\sigma(-u)` leads back to the centre:
+leaves an error of 2e-14. In the left tail, where large k would contribute, the reflection formula that follows from
+:math:`\sigma(u) = e^u\sigma(-u)` maps the mean back to the centre:
 
 .. math:: F(M, V) = e^{M+V/2}\,F(-M-V, V).
 """
@@ -29,14 +29,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-STEP = 0.12  # of log k, and half of that of log T
-LEAST, MOST = 0.19, 5.0  # k beyond which its density is below 1e-13
-FIRST, LAST = 0.12, 6.0  # roots of T, which suffice up to a V of
-WIDE = 60.0
+STEP = 0.12  # the step of log T is twice as long
+LEAST, MOST = 0.19, 5.0  # the density of k is below 1e-13 outside
+FIRST, LAST = 0.12, 6.0  # sqrt(T); the range suffices for a variance V up to 60
+WIDE = 60.0  # larger variances need larger T
 
 
 class LogisticAverage(NamedTuple):
-    """The average at -|M|: its logarithm, the slope of that, and minus the curvature of that, all in M."""
+    """The average at -|M|: its logarithm, and the first and minus the second derivative of its logarithm in M."""
 
     log: np.ndarray
     slope: np.ndarray
@@ -44,7 +44,7 @@ class LogisticAverage(NamedTuple):
 
 
 def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
-    """The average and its derivatives at -|M|; arrays broadcast.
+    """Return the average and its derivatives at -|M|. The arrays broadcast.
 
     >>> average = logistic_average(np.array([0.0, -2.0, -1000.0]), np.array(1.0))
     >>> average.log[:2].round(6)
@@ -60,10 +60,10 @@ def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
 
 
 def _between(x: np.ndarray, V: np.ndarray) -> LogisticAverage:
-    """Compute the average at x itself, where x >= -V/2; beyond x = 0 slope and bend are exact to 1e-16 absolutely."""
+    """Compute the average at x itself, where x >= -V/2. For x > 0 slope and bend have an absolute error of 1e-16."""
     size, above = np.abs(x), x > 0
     top, below, density, steepness = _sums(size, V)
-    scale = np.where(above, np.exp(top), 1.0)  # at x <= 0 all are multiples of exp(top), which may underflow
+    scale = np.where(above, np.exp(top), 1.0)  # at x <= 0 all sums are multiples of exp(top), which may underflow
     F = np.where(above, 1 - scale * below, below)
     slope = scale * density / F
     second = -np.sign(x) * scale * steepness / F
@@ -71,7 +71,7 @@ def _between(x: np.ndarray, V: np.ndarray) -> LogisticAverage:
 
 
 def _sums(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
-    """A logarithm, and F, F' and |F''| over its exponential, at -size."""
+    """Return a logarithm, and F, F' and |F''| at -size, divided by its exponential."""
     wide = WIDE < V
     if np.all(wide) or not np.any(wide):
         top = -0.5 * size**2 / (V + (4 * MOST**2 if np.all(wide) else (np.pi * LAST) ** 2))
@@ -85,7 +85,7 @@ def _sums(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _by_tails(size: np.ndarray, V: np.ndarray, top: np.ndarray) -> np.ndarray:
-    """F over exp(top), by tails of Gaussians, at any V."""
+    """Sum F / exp(top) over Gaussian tails, at any V."""
     from scipy.special import erfcx
 
     k, weight = _kolmogorov()
@@ -95,7 +95,7 @@ def _by_tails(size: np.ndarray, V: np.ndarray, top: np.ndarray) -> np.ndarray:
 
 
 def _by_exit_times(size: np.ndarray, V: np.ndarray, top: np.ndarray) -> np.ndarray:
-    """F over exp(top), by exponentials alone, which take half the time."""
+    """Sum F / exp(top) over exponentials only, in half the time of `_by_tails`."""
     T, weight = _exit_times()
     spread = V[..., None] + np.pi**2 * T
     square, linear = -0.5 / spread, -0.5 * np.pi**2 * T / spread
@@ -105,7 +105,7 @@ def _by_exit_times(size: np.ndarray, V: np.ndarray, top: np.ndarray) -> np.ndarr
 
 
 def _density(size: np.ndarray, V: np.ndarray, top: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """F' and |F''| at -size over exp(top)."""
+    """Sum F' and |F''| at -size, divided by exp(top)."""
     k, weight = _kolmogorov()
     spread = V[..., None] + 4 * k * k
     exponent = (size**2)[..., None] * (-0.5 / spread) - top[..., None]
@@ -115,7 +115,10 @@ def _density(size: np.ndarray, V: np.ndarray, top: np.ndarray) -> tuple[np.ndarr
 
 @cache
 def _kolmogorov() -> tuple[np.ndarray, np.ndarray]:
-    """Values of k and their weights, in proportion to k f(k): two series, of which one converges at once."""
+    """Return nodes k and their weights, proportional to k f(k).
+
+    One of two series for the density converges at once, depending on k.
+    """
     k = np.exp(np.arange(np.log(LEAST), np.log(MOST), STEP))
     n = np.arange(1, 12)[:, None]
     odd = ((2 * n - 1) * np.pi / k) ** 2 / 8
@@ -128,7 +131,7 @@ def _kolmogorov() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _exit_times() -> tuple[np.ndarray, np.ndarray]:
-    """Values of T and their weights, in proportion to T f(T), those of sech(u/2)/2 at V = 0."""
+    """Return nodes T and their weights, proportional to T f(T), which reproduce sech(u/2)/2 at V = 0."""
     T = np.exp(np.arange(2 * np.log(FIRST), 2 * np.log(LAST), 2 * STEP))
     n = np.arange(12)[:, None]
     odd, sign = 2 * n + 1, (-1.0) ** n

@@ -6,8 +6,8 @@ loss of residuals, :math:`y - h`. On labels :math:`y = \pm1` an even loss of res
 :math:`|y - h| = |1 - yh|` (`OfStability`).
 
 **To add a loss** write one class with `value`, `slope` and `curvature`, and add one line to `LOSSES` at the end of this
-file. Where the slope jumps state `kinks`, where the curvature jumps state `bends`. Theory, minimisation, message
-passing, config names, labels and conformance tests follow. A loss must be convex: its slope must not fall.
+file. List the jumps of the slope in `kinks` and the jumps of the curvature in `bends`. Theory, minimisation, message
+passing, config names, labels and conformance tests follow. A loss must be convex: its slope must not decrease.
 
 >>> @dataclass(frozen=True)
 ... class Pinball(Loss):
@@ -26,8 +26,7 @@ passing, config names, labels and conformance tests follow. A loss must be conve
 array([0.5, 1.5])
 
 A parameter of a loss is a dataclass field made by `statmech.parameters.parameter`. Kinks, bends and the closed form of
-the proximal point hold for the slope of the class that states them: a subclass with another slope has none unless it
-states them.
+the proximal point are not inherited by a subclass that overrides the slope: it must define them itself.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ from statmech.errors import ScenarioError
 from statmech.parameters import parameter
 
 OF_ONE_SLOPE = ("kinks", "bends", "equation", "closed_prox", "largest_curvature")
-SIZES = np.geomspace(1e-3, 30, 12)  # at which a loss is compared with its mirror image
-SIDES = 4  # spacings of floats at 1 between a kink and what lies on its sides: kinks may be rounded
+SIZES = np.geomspace(1e-3, 30, 12)  # a loss is compared with its mirror image here
+SIDES = 4  # spacings of floats at 1 from a kink to its sides, because kinks may be rounded
 
 
 @dataclass(frozen=True)
 class Loss(ABC):
-    """A convex loss of stabilities or of residuals; subclasses state `label`, `of`, `value`, `slope`, `curvature`."""
+    """A convex loss of stabilities or residuals. Subclasses define `label`, `of`, `value`, `slope` and `curvature`."""
 
     label: ClassVar[str]  # the name in tables and legends
     equation: ClassVar[str] = ""  # in LaTeX
@@ -60,23 +59,26 @@ class Loss(ABC):
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Reset what holds for one slope only, so that a subclass with another slope does not inherit it."""
+        """Reset attributes that depend on the slope.
+
+        A subclass that overrides the slope then does not inherit stale values.
+        """
         super().__init_subclass__(**options)
         forget_of_another(cls, "slope", OF_ONE_SLOPE, Loss)
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Values at which the slope jumps, in increasing order."""
+        """Positions of the jumps of the slope, in increasing order."""
         return ()
 
     @property
     def bends(self) -> tuple[float, ...]:
-        """Values at which the curvature jumps while the slope does not, in increasing order."""
+        """Positions of the jumps of the curvature at a continuous slope, in increasing order."""
         return ()
 
     @abstractmethod
     def value(self, x: np.ndarray) -> np.ndarray:
-        r"""The loss :math:`\ell(x)` of each stability or residual.
+        r"""Return the loss :math:`\ell(x)` of each stability or residual.
 
         Parameters
         ----------
@@ -86,7 +88,7 @@ class Loss(ABC):
         Returns
         -------
         array
-            Of the same shape; infinite where it exceeds all floats, never NaN.
+                Loss of the same shape: infinite where it exceeds all floats, never NaN.
 
         Examples
         --------
@@ -96,7 +98,9 @@ class Loss(ABC):
 
     @abstractmethod
     def slope(self, x: np.ndarray) -> np.ndarray:
-        r"""The derivative :math:`\ell'(x)`, which never falls; at a kink any value between those on both sides.
+        r"""Return the derivative :math:`\ell'(x)`, a nondecreasing function.
+
+        At a kink it may be any value between the slopes on both sides.
 
         Parameters
         ----------
@@ -106,7 +110,7 @@ class Loss(ABC):
         Returns
         -------
         array
-            Of the same shape.
+                Slopes of the same shape.
 
         Examples
         --------
@@ -116,7 +120,7 @@ class Loss(ABC):
 
     @abstractmethod
     def curvature(self, x: np.ndarray) -> np.ndarray:
-        r"""The second derivative :math:`\ell''(x)`, without what kinks contribute.
+        r"""Return the second derivative :math:`\ell''(x)`, without the delta functions at kinks.
 
         Parameters
         ----------
@@ -126,7 +130,7 @@ class Loss(ABC):
         Returns
         -------
         array
-            Of the same shape, at least 0.
+                Curvatures of the same shape, at least 0.
 
         Examples
         --------
@@ -135,19 +139,19 @@ class Loss(ABC):
         """
 
     def slopes_at(self, x: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        r"""The slopes just left and just right of x, :math:`\ell'(x^-)` and :math:`\ell'(x^+)`, which differ at a kink.
+        r"""Return the one-sided slopes :math:`\ell'(x^-)` and :math:`\ell'(x^+)` of the loss, which differ at a kink.
 
-        They are those a few roundings of x away, so that a kink may be stated as a rounded number.
+        They are evaluated a few roundings of x away, so that a kink may be given as a rounded number.
 
         Parameters
         ----------
         x : array
-            Stabilities or residuals, most likely the kinks.
+                Stabilities or residuals, usually the kinks.
 
         Returns
         -------
         left, right : arrays
-            Of the same shape.
+                Slopes of the same shape.
 
         Examples
         --------
@@ -161,7 +165,7 @@ class Loss(ABC):
 
     @property
     def largest_curvature(self) -> float:
-        r"""The least upper bound of the curvature; infinite if there is none, or none is stated.
+        r"""The least upper bound of the curvature, or infinity if the class defines no bound.
 
         >>> from statmech.convex.losses import Hinge, Logistic
         >>> Logistic().largest_curvature, Hinge().largest_curvature
@@ -170,17 +174,17 @@ class Loss(ABC):
         return np.inf
 
     def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray | None:
-        """The proximal point of `statmech.convex.prox.prox` where it is known in closed form; None where it is not.
+        """Return the proximal point of `statmech.convex.prox.prox` in closed form, or None without a closed form.
 
         Parameters
         ----------
         h, V : arrays
-            Of one shape; V is at least 0.
+                Arrays of the same shape. V is at least 0.
 
         Returns
         -------
         array or None
-            Of the same shape; exactly c where a kink c is the minimum.
+                Proximal points of the same shape: exactly c where a kink c is the minimum.
 
         Examples
         --------
@@ -193,8 +197,7 @@ class Loss(ABC):
 
     @property
     def even(self) -> bool:
-        """True if the loss of x is that of -x, as a loss of residuals must be to be minimised on labels.
-
+        """True if the loss is an even function of x, which allows a loss of residuals to be minimised on labels.
         >>> Huber().even, Logistic().even
         (True, False)
         """
@@ -373,9 +376,10 @@ class Absolute(Loss):
 
 @dataclass(frozen=True)
 class Perceptron(Loss):
-    """Rosenblatt's perceptron, all wrong examples of a batch at once; ties count as wrong, or w = 0 would not move.
+    """Rosenblatt's perceptron as a batch rule: all wrong examples of a batch contribute at once.
 
-    Its minimum is w = 0, so that only a descent learns with it.
+    Ties count as wrong, because w = 0 would not move otherwise. The loss is minimal at w = 0, so that only a descent
+    learns with it.
     """
 
     label: ClassVar = "perceptron"
@@ -401,9 +405,9 @@ class Perceptron(Loss):
 
 @dataclass(frozen=True)
 class SquaredPerceptron(Loss):
-    """The perceptron with a force in proportion to how wrong an example is, as the AdaTron's.
+    """The perceptron loss squared: the force is proportional to the negative stability, as in the AdaTron.
 
-    Its minimum is w = 0, so that only a descent learns with it, and only from a start of nonzero length.
+    The loss is minimal at w = 0, so that only a descent from a start of nonzero length learns with it.
     """
 
     label: ClassVar = "squared perceptron"
@@ -429,7 +433,7 @@ class SquaredPerceptron(Loss):
 
 @dataclass(frozen=True)
 class OfStability(Loss):
-    r"""An even loss of residuals as one of stabilities z = y h of labels, :math:`\ell(y - h) = \ell(1 - z)`.
+    r"""An even loss of residuals, written as a loss of the stability z = y h: :math:`\ell(y - h) = \ell(1 - z)`.
 
     >>> OfStability(Absolute()).kinks
     (1.0,)
@@ -461,24 +465,24 @@ class OfStability(Loss):
 
 
 def on_labels(loss: Loss) -> Loss:
-    r"""The loss as a function of the stability y h of labels.
+    r"""Return the loss as a function of the stability y h of labels.
 
     .. math:: \ell(y - h) = \ell(1 - y h) \quad\text{for even } \ell \text{ and } y = \pm1 .
 
     Parameters
     ----------
     loss : Loss
-        Of stabilities, or an even one of residuals.
+            A loss of stabilities, or an even loss of residuals.
 
     Returns
     -------
     Loss
-        Of stabilities.
+            A loss of stabilities.
 
     Raises
     ------
     ScenarioError
-        If it is a loss of residuals and not even.
+            If the loss is a loss of residuals and not even.
 
     Examples
     --------
@@ -492,9 +496,9 @@ def on_labels(loss: Loss) -> Loss:
     return OfStability(loss)
 
 
-@cache  # a sweep of a million values asks for each
+@cache  # a sweep of a million values calls it for each value
 def uneven(loss: Loss) -> str:
-    """Why a loss cannot be minimised on labels, a sentence; empty if it can.
+    """Return the reason why a loss cannot be minimised on labels, or an empty string if it can.
 
     >>> uneven(Huber()), uneven(Hinge())
     ('', '')
@@ -521,5 +525,5 @@ LOSSES: dict[str, type[Loss]] = {
     "absolute": Absolute,
 }
 OF_DESCENT: dict[str, type[Loss]] = {"perceptron": Perceptron, "squared_perceptron": SquaredPerceptron}
-# all that a descent goes down, with those that users add to LOSSES
+# all losses that a descent supports, including losses that users add to LOSSES
 DESCENDED: Mapping[str, type[Loss]] = ChainMap(OF_DESCENT, LOSSES)

@@ -1,6 +1,6 @@
 r"""Penalties :math:`r(\mathbf w) = \lambda\,(s\,|\mathbf w|_1 + \tfrac{1-s}2\,|\mathbf w|^2)` of weights.
 
-l2 (ridge) has s = 0, l1 (lasso) s = 1, and the elastic net any s between them.
+l2 (ridge) has s = 0, l1 (lasso) s = 1, and the elastic net any s in between.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ Strength = TypeVar("Strength", float, np.ndarray)
 
 @dataclass(frozen=True)
 class Penalty:
-    """A penalty of which the l1 norm is a fraction `share`."""
+    """An elastic-net penalty. Its l1 norm has the fraction `share` of the strength."""
 
     share: float = 0.0
     label: ClassVar[str] = "elastic net"
 
     def parts(self, lam: Strength) -> tuple[Strength, Strength]:
-        r"""The factors :math:`\lambda s` of :math:`|\mathbf w|_1` and :math:`\lambda(1-s)` of :math:`|\mathbf w|^2/2`.
+        r"""Return the strengths of the l1 and the l2 term.
+
+        They are the factors :math:`\lambda s` of :math:`|\mathbf w|_1` and :math:`\lambda(1-s)` of
+        :math:`|\mathbf w|^2/2`.
 
         Parameters
         ----------
@@ -31,7 +34,7 @@ class Penalty:
         Returns
         -------
         l1, l2 : arrays or floats
-            Of the same shape.
+                Factors of the same shape.
 
         Examples
         --------
@@ -41,7 +44,7 @@ class Penalty:
         return lam * self.share, lam * (1 - self.share)
 
     def value(self, w: np.ndarray, lam: float) -> np.ndarray:
-        """The penalty.
+        """Return the penalty of the weights.
 
         Parameters
         ----------
@@ -63,7 +66,7 @@ class Penalty:
         return l1 * np.abs(w).sum(axis=-1) + 0.5 * l2 * (w * w).sum(axis=-1)
 
     def prox(self, w: np.ndarray, lam: float, step: np.ndarray | float) -> np.ndarray:
-        r"""The proximal point of each weight, :math:`\mathrm{argmin}_u\, (u-w)^2/2 + \eta\,r(u)`.
+        r"""Return the proximal point of each weight, :math:`\mathrm{argmin}_u\, (u-w)^2/2 + \eta\,r(u)`.
 
         .. math:: u = \mathrm{sgn}(w)\,\frac{\max(0, |w| - \eta\lambda s)}{1 + \eta\lambda(1-s)}
 
@@ -79,7 +82,7 @@ class Penalty:
         Returns
         -------
         array
-            Of their common shape; exactly 0 where the l1 norm holds a weight at 0.
+                Proximal points of the broadcast shape: exactly 0 where the l1 norm fixes a weight at 0.
 
         Examples
         --------
@@ -90,7 +93,7 @@ class Penalty:
         return np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0) / (1 + step * l2)
 
 
-PENALTIES: dict[str, float | None] = {  # s; None: a key states it
+PENALTIES: dict[str, float | None] = {  # s, or None where a key of the config gives it
     "l2": 0.0,
     "l1": 1.0,
     "elastic_net": None,

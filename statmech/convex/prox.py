@@ -2,12 +2,12 @@ r"""The proximal point of a loss, by Newton's method in a bracket.
 
 .. math:: p = \mathrm{argmin}_p\, \frac{(p-h)^2}{2V} + \ell(p), \qquad F(p) = p - h + V\ell'(p) = 0 .
 
-F rises with a slope of at least 1, and :math:`\ell'` does not fall. Whatever q, the root therefore lies between q and
-:math:`h - V\ell'(q)`: with q at 0, at h, at every kink and at every bend there is a bracket, inside which the loss is
-smooth. A kink c is the root itself where :math:`c + V\ell'(c^-) \le h \le c + V\ell'(c^+)`.
+F rises with a slope of at least 1, and :math:`\ell'` does not decrease. For any q, the root therefore lies between q
+and :math:`h - V\ell'(q)`: taking q = 0, h, every kink and every bend yields a bracket with a smooth loss inside. A kink
+c is the root itself where :math:`c + V\ell'(c^-) \le h \le c + V\ell'(c^+)`.
 
-Brackets may span 15 decades (the exponential loss at V = 1e12): where Newton's step leaves the bracket, or is longer
-than half of the last one, the bracket is halved on the scale of arcsinh, on which each decade counts the same.
+Brackets may span 15 decades (the exponential loss at V = 1e12). Where a Newton step leaves the bracket, or is longer
+than half of the previous step, the bracket is bisected on the arcsinh scale, which gives each decade the same weight.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ import numpy as np
 
 from statmech.convex.losses import Loss
 
-STEPS = 200  # halving alone takes about 70
+STEPS = 200  # bisection alone takes about 70
 HUGE = 1e300
 ROUNDING = float(np.finfo(float).eps)
 
 
 def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, within: float = 0.0) -> np.ndarray:
-    r"""The proximal point of a loss, :math:`p = \mathrm{argmin}_p\,(p-h)^2/(2V) + \ell(p)`.
+    r"""Find the proximal point of a loss, :math:`p = \mathrm{argmin}_p\,(p-h)^2/(2V) + \ell(p)`.
 
     Parameters
     ----------
     loss : Loss
     h : array
-        Fields, finite; they broadcast with V.
+        Finite fields, which broadcast with V.
     V : array
-        At least 0.
+        Variances, at least 0.
     within : float
-        The error of h, relative to h, that may be left; 0 is that of rounding.
+        Accepted error relative to h. At 0 only the rounding error remains.
 
     Returns
     -------
     array
-        p, of the common shape; exactly c where a kink c is the minimum. Elsewhere its error is that of rounding h and
-        :math:`V\ell'` once.
+            p, of the broadcast shape: exactly c where a kink c is the minimum. Elsewhere the error is about one
+            rounding error of h and :math:`V\ell'`.
 
     Examples
     --------
@@ -55,15 +55,15 @@ def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, within: float
 
 
 def by_newton(loss: Loss, h: np.ndarray, V: np.ndarray, within: float = 0.0) -> np.ndarray:
-    """The proximal points (...) for h and V (...) of one shape, without the closed form."""
+    """Find proximal points (...) for h and V (...) of the same shape by Newton's method, ignoring a closed form."""
     shape, h, V = h.shape, h.ravel(), V.ravel()
-    with np.errstate(over="ignore", invalid="ignore"):  # of slopes far outside the bracket
+    with np.errstate(over="ignore", invalid="ignore"):  # slopes far outside the bracket may overflow
         low, high = _bracket(loss, h, V)
         return _roots(loss, h, V, low, high, within).reshape(shape)
 
 
 def response(loss: Loss, p: np.ndarray, V: np.ndarray | float) -> np.ndarray:
-    r"""The derivative of the proximal point with respect to h, :math:`1/(1 + V\ell''(p))`, and 0 at a kink.
+    r"""Return the derivative of the proximal point with respect to h, :math:`1/(1 + V\ell''(p))`, and 0 at a kink.
 
     >>> from statmech.convex.losses import Hinge
     >>> response(Hinge(), np.array([-1.0, 1.0, 3.0]), 1.0)
@@ -74,7 +74,7 @@ def response(loss: Loss, p: np.ndarray, V: np.ndarray | float) -> np.ndarray:
 
 
 def force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray | float) -> np.ndarray:
-    r""":math:`(p - h)/V = -\ell'(p)` of the proximal point p, which keeps its digits where V is small.
+    r"""Return :math:`(p - h)/V = -\ell'(p)` at the proximal point p, without loss of digits at small V.
 
     >>> from statmech.convex.losses import Hinge
     >>> force(Hinge(), np.array([-1.0, 1.0, 3.0]), np.array([-2.0, 0.5, 3.0]), 1.0)
@@ -87,25 +87,25 @@ def force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray | float) -> np
 
 
 def _bracket(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the roots; they coincide where a root is a kink."""
+    """Bracket the roots. The bounds coincide where a root is a kink."""
     low, high = np.full_like(h, -np.inf), np.full_like(h, np.inf)
     for q, left, right in _places(loss, h):
-        before, after = h - V * left, h - V * right  # bounds of roots left of q, and right of it
+        before, after = h - V * left, h - V * right  # bounds for roots on the left and on the right of q
         low = np.maximum(low, np.minimum(q, before))
         high = np.minimum(high, np.maximum(q, after))
     return low, high
 
 
 def _places(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Places whose slopes on both sides bound the roots: 0, the kinks, the bends and h."""
+    """Return the points whose one-sided slopes bound the roots: 0, the kinks, the bends and h."""
     smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
-    slope, at_h = loss.slope(smooth), np.clip(loss.slope(h), -HUGE, HUGE)  # times V = 0 it is 0
+    slope, at_h = loss.slope(smooth), np.clip(loss.slope(h), -HUGE, HUGE)  # finite, so that the product with V = 0 is 0
     places = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.slopes_at(kinks), strict=True)]
     return [*places, (h, at_h, at_h)]
 
 
 def _roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray, within: float) -> np.ndarray:
-    """The root in each bracket; one that is found stays as it is, whatever the others do."""
+    """Find the root in each bracket. A root is final once found, independently of the other roots."""
     p, last = _middle(low, high), np.full_like(low, np.inf)
     active = np.flatnonzero(low < high)
     for _ in range(STEPS):
@@ -128,7 +128,7 @@ def _step(
     low: np.ndarray,
     high: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
-    """Return True for the roots that are found, and the next p, its distance from this one and its bracket."""
+    """Return a mask of the converged roots, the next p, the length of the step to it and its bracket."""
     pull, rise = V * loss.slope(p), 1 + V * loss.curvature(p)
     F = p - h + pull
     low, high = np.where(F < 0, p, low), np.where(F > 0, p, high)
@@ -143,7 +143,7 @@ def _step(
 
 
 def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The middle of brackets on the scale of arcsinh."""
+    """Return the midpoint of each bracket on the arcsinh scale."""
     middle = np.sinh(0.5 * (np.arcsinh(low) + np.arcsinh(high)))
     inside = (low < middle) & (middle < high)
     return np.where(inside, middle, 0.5 * (low + high))

@@ -1,21 +1,21 @@
-r"""The alpha below which the labels of a teacher can be separated, and the loss of being right has no minimum.
+r"""The alpha below which a teacher's labels are separable, so that a decreasing loss has no minimum.
 
 Let :math:`v = yu` be the teacher's field times its label, of density :math:`2\varphi(v)p(v)`, and let a student be t
-times the teacher and a part across it. It is right on all of P = alpha N examples if the part across can lift all
-stabilities :math:`tv^\mu - \xi^\mu` to 0 or more: a cone of P dimensions meets a random subspace of N - 1 dimensions as
-long as its distance from the point :math:`tv - \xi` is smaller,
+times the teacher plus a perpendicular part. It classifies all of P = alpha N examples correctly if the perpendicular
+part can lift all stabilities :math:`tv^\mu - \xi^\mu` to 0 or more: a cone of P dimensions meets a random subspace of
+N - 1 dimensions as long as its distance from the point :math:`tv - \xi` is smaller,
 
 .. math:: \frac1{\alpha_c} = \min_{t\ge0}\,\langle(\xi - tv)_+^2\rangle
-          = \min_t \int 2\varphi(v)p(v)\left[(1+t^2v^2)\Phi(-tv) - tv\varphi(tv)\right]dv
+         = \min_t \int 2\varphi(v)p(v)\left[(1+t^2v^2)\Phi(-tv) - tv\varphi(tv)\right]dv
 
-(Candes & Sur 2020, eq 3, there with an intercept and for the logit teacher). It is convex in t, with the minimum where
-:math:`\langle v\,[\varphi(tv) - tv\,\Phi(-tv)]\rangle = 0`. Without a signal (t = 0) it is 2, and infinite if all
-labels are those of the teacher.
+(Candes & Sur 2020, eq 3, there with an intercept and for the logit teacher). The average is convex in t, with the
+minimum where :math:`\langle v\,[\varphi(tv) - tv\,\Phi(-tv)]\rangle = 0`. Without a signal (t = 0) alpha_c is 2. It is
+infinite if all labels agree with the teacher.
 
-Where inputs contain only the part S of the variance of the teacher's field (`statmech.modes`), v is the field of that
-part, in units of its deviation, and the rest noise: :math:`p(v)` is the probability of y = 1 for a normal field of mean
-:math:`\sqrt Sv` and variance 1 - S. The spectrum of the inputs does not matter, as a linear map changes no separation;
-with inputs that vary in a fraction `rank` of the directions alpha_c is that fraction of what it would be.
+Where inputs contain only a fraction S of the variance of the teacher's field (`statmech.modes`), v is the field of this
+part, in units of its deviation, and the rest is noise: :math:`p(v)` is the probability of y = 1 for a normal field of
+mean :math:`\sqrt Sv` and variance 1 - S. The spectrum of the inputs is irrelevant, because a linear map leaves
+separability unchanged. If inputs vary only in a fraction `rank` of the directions, alpha_c is multiplied by `rank`.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ import numpy as np
 from statmech.convex.teachers import LabelTeacher
 from statmech.numerics.gaussian import TAIL, cumulative, density, panels
 
-STEEPEST = 60.0  # of ln t: beyond it no labels differ from the teacher's
+STEEPEST = 60.0  # no label differs from the teacher's where the minimum is at a larger ln t
 
 
 @cache
 def separable_below(teacher: LabelTeacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """The alpha up to which some student is right on all examples, infinite for labels without noise.
+    """Compute the largest alpha at which some student still classifies all examples correctly.
+
+    It is infinite for labels without noise.
 
     Parameters
     ----------
     teacher
-        How labels depend on the teacher's field.
+        The dependence of labels on the teacher's field.
     signal
-        The part S of the variance of that field that the inputs contain.
+        The fraction S of the variance of the teacher's field that the inputs contain.
     rank
-        The fraction of the directions in which the inputs vary.
+        The fraction of the directions with a nonzero input variance.
 
     Examples
     --------
@@ -62,14 +64,14 @@ def separable_below(teacher: LabelTeacher, signal: float = 1.0, rank: float = 1.
 
 
 def _pull(log_t: float, teacher: LabelTeacher, signal: float) -> float:
-    """Half the slope of the squared distance by t, over t: it grows with t."""
+    """Return half the derivative of the squared distance with respect to t, divided by t, which increases with t."""
     t = np.exp(log_t)
     v, weight = _fields(teacher, t, signal)
     return -float(np.sum(weight * v * (density(t * v) - t * v * cumulative(-t * v))))
 
 
 def _fields(teacher: LabelTeacher, t: float, signal: float) -> tuple[np.ndarray, np.ndarray]:
-    """Fields v and their weights, panels cut where the teacher's sigmoid and the function of tv change."""
+    """Return nodes v and their weights, on panels cut where the teacher's sigmoid and the functions of tv change."""
     reach = np.array([0.5, 1.5, 4.0, 10.0])
     rest = np.array([1 - signal])
     widths = [float(teacher.width(rest)[0]) / np.sqrt(signal), 1 / t, 1.0]

@@ -1,4 +1,4 @@
-"""Checks of what a user's loss, descent, teacher or distribution of weights states about itself."""
+"""Checks of the properties that a user's loss, descent, teacher or weight distribution declares."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from statmech.convex.weights import Weights
 from statmech.numerics.gaussian import density, panels
 from statmech.numerics.stated_derivatives import REACH, jump, wrong_slope
 
-FAR = np.append(-np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61))  # fields at small penalties are large
-ROUNDING = 1e-9  # of slopes, and of averages, relative to 1 + their size
-STEP = 1e-5  # of a mean, for a derivative by differences
-MEANS = np.array([[-1.5], [0.0], [0.7]])  # of normal fields, and variances
+FAR = np.append(-np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61))  # fields are large at small penalties
+ROUNDING = 1e-9  # slopes and averages, relative to 1 + their size
+STEP = 1e-5  # for derivatives by finite differences
+MEANS = np.array([[-1.5], [0.0], [0.7]])
 VARIANCES = np.array([0.05, 0.5, 2.0])
 
 
 def loss_problem(loss: Loss) -> str | None:
-    """Why a loss cannot be used, in words; None if it can.
+    """Return the reason why a loss cannot be used, or None if it can.
 
-    The tests are those of shape, of finite numbers, of convexity, of kinks and bends, and of derivatives.
+    The tests check shape, finite values, convexity, kinks and bends, and derivatives.
     """
     tests = (_unshaped, _not_numbers, _disordered, _falling, _unstated, _wrong_derivative, _useless)
-    with np.errstate(all="ignore"):  # of large x
+    with np.errstate(all="ignore"):  # large x may overflow
         return next(filter(None, (test(loss) for test in tests)), None)
 
 
 def descent_problem(descent: Descent) -> str | None:
-    """Why a descent cannot be used, in words; None if it can.
+    """Return the reason why a descent cannot be used, or None if it can.
 
-    Weights are vectors for the simulation, and components along any directions for theory: the two agree if each
-    function of theirs is linear. A descent that is coordinatewise may not mix weights.
+    Weights are vectors in the simulation, and components along arbitrary directions in theory: the two agree if all
+    functions of the descent are linear. A coordinatewise descent may not mix weights.
     """
-    few, many = np.random.default_rng(0).standard_normal((2, 4, 9))  # a start, and three forces
+    few, many = np.random.default_rng(0).standard_normal((2, 4, 9))  # a start and three forces each
     paths = [_path(descent, arrays) for arrays in (few, many, few - 2 * many, few[:, :4])]
     if any(np.shape(array) != (9,) for array in paths[0]):
         return "start, query and next must return arrays of the shape of the weights"
@@ -52,7 +52,7 @@ def descent_problem(descent: Descent) -> str | None:
 
 
 def _path(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
-    """All arrays of a few steps, under forces that depend on the point at which they are taken."""
+    """Return all arrays of a few steps, under forces that depend on the query point."""
     state = descent.start(arrays[0])
     found = [*state]
     for step, force in enumerate(arrays[1:]):
@@ -63,6 +63,7 @@ def _path(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
 
 
 def _unshaped(loss: Loss) -> str | None:
+    """Describe a function that returns another shape than its argument's, or an unknown kind of loss."""
     if loss.of not in ("stability", "residual"):
         return f'`of` must be "stability" or "residual", not "{loss.of}"'
     x = np.linspace(-8, 8, 18).reshape(2, 9)
@@ -73,6 +74,7 @@ def _unshaped(loss: Loss) -> str | None:
 
 
 def _not_numbers(loss: Loss) -> str | None:
+    """Describe a value that is not finite, or NaN at large x, or return None."""
     near = np.linspace(-REACH, REACH, 801)
     for name in ("value", "slope", "curvature"):
         far, finite = np.isnan(getattr(loss, name)(FAR)), np.isfinite(getattr(loss, name)(near))
@@ -86,6 +88,7 @@ def _not_numbers(loss: Loss) -> str | None:
 
 
 def _disordered(loss: Loss) -> str | None:
+    """Describe kinks or bends that are not in increasing order, or return None."""
     for name, places in (("kinks", loss.kinks), ("bends", loss.bends)):
         if not np.all(np.isfinite(places)) or np.any(np.diff(places) <= 0):
             return f"its {name} must be finite and in increasing order, not {tuple(map(float, places))}"
@@ -93,7 +96,7 @@ def _disordered(loss: Loss) -> str | None:
 
 
 def _falling(loss: Loss) -> str | None:
-    """Describe a fall of the slope, also at kinks and at large x; None if there is none."""
+    """Describe a decrease of the slope, also at kinks and at large x, or return None if the loss is convex."""
     edges = np.array([*loss.kinks, *loss.bends], dtype=float)
     side = ROUNDING * np.maximum(1, np.abs(edges))
     x = np.unique([*np.linspace(-REACH, REACH, 4001), *FAR, *(edges - side), *(edges + side)])
@@ -102,12 +105,15 @@ def _falling(loss: Loss) -> str | None:
     if not falls.any():
         return None
     at = int(np.argmax(falls))
-    before, after = slope[at : at + 2] + 0.0  # no -0
+    before, after = slope[at : at + 2] + 0.0  # turns -0 into 0
     return f"is not convex: its slope falls from {before:.3g} to {after:.3g} near {loss.of} {x[at]:.3g}"
 
 
 def _unstated(loss: Loss) -> str | None:
-    """A jump of the slope or of the curvature; arcsinh, since the steps of a steep slope would hide it."""
+    """Describe a jump of the slope or the curvature outside the kinks and bends, or return None.
+
+    The jumps are searched on the arcsinh scale, because the steps of a steep slope would hide them.
+    """
     edges = (*loss.kinks, *loss.bends)
     if (place := jump(lambda x: np.arcsinh(loss.slope(x)), loss.kinks)) is not None:
         return f"its slope jumps at {loss.of} {place:.3g}, which is not among its kinks"
@@ -117,6 +123,7 @@ def _unstated(loss: Loss) -> str | None:
 
 
 def _wrong_derivative(loss: Loss) -> str | None:
+    """Describe a slope or a curvature that is not the derivative it should be, or return None."""
     edges = (*loss.kinks, *loss.bends)
     if (place := wrong_slope(loss.value, loss.slope, edges)) is not None:
         return f"slope is not the derivative of value at {loss.of} {place:.3g}"
@@ -126,14 +133,14 @@ def _wrong_derivative(loss: Loss) -> str | None:
 
 
 def _useless(loss: Loss) -> str | None:
-    """A loss of stabilities whose minimum is the student 0."""
+    """Describe a loss of stabilities that is minimal for the student w = 0, or return None."""
     if loss.of == "stability" and loss.slopes_at(0.0)[1] >= 0:
         return "its slope at stability 0 must be negative on both sides, or no student is better than w = 0"
     return None
 
 
 def teacher_problem(teacher: Teacher) -> str | None:
-    """Why a teacher cannot be used, in words; None if it can."""
+    """Return the reason why a teacher cannot be used, or None if it can."""
     u = np.linspace(-REACH, REACH, 800)
     if np.shape(teacher.draw(np.random.default_rng(0), u)) != u.shape:
         return "draw(rng, u) must return an array of the shape of u"
@@ -141,6 +148,7 @@ def teacher_problem(teacher: Teacher) -> str | None:
 
 
 def _label_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
+    """Return the reason why the functions of a teacher of labels are inconsistent, or None if they agree."""
     p = teacher.probability(u)
     if np.any((p < 0) | (p > 1)) or np.any(np.diff(p) < -ROUNDING):
         return "the probability of +1 must rise with the field, from 0 to 1 at most"
@@ -156,6 +164,7 @@ def _label_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
 
 
 def _log_problem(teacher: LabelTeacher) -> str | None:
+    """Return the reason why the logarithmic derivatives of a teacher are inconsistent, or None if they agree."""
     slope, bend = teacher.log_slope(MEANS, VARIANCES), teacher.log_bend(MEANS, VARIANCES)
     if np.any(np.abs(slope * teacher.right(MEANS, VARIANCES) - teacher.response(MEANS, VARIANCES)) > 1e-6):
         return "log_slope is not response divided by right"
@@ -166,7 +175,7 @@ def _log_problem(teacher: LabelTeacher) -> str | None:
 
 
 def _averaged(teacher: LabelTeacher) -> np.ndarray:
-    """The average of `probability` over normal fields of all means and variances, cut at 0."""
+    """Average `probability` over normal fields of all means and variances, on panels cut at field 0."""
     width = np.sqrt(VARIANCES)
     averages = np.empty((len(MEANS), len(VARIANCES)))
     for place in np.ndindex(averages.shape):
@@ -177,7 +186,7 @@ def _averaged(teacher: LabelTeacher) -> np.ndarray:
 
 
 def weights_problem(weights: Weights) -> str | None:
-    """Why a distribution of weights cannot be used, in words; None if it can."""
+    """Return the reason why a distribution of weights cannot be used, or None if it can."""
     share, mean, variance = np.array(weights.pieces, dtype=float).T
     if np.any(share <= 0) or np.any(variance < 0) or abs(share.sum() - 1) > ROUNDING:
         return f"the shares of its pieces must be positive, of sum 1, not {share.sum():.6g}, and no variance negative"

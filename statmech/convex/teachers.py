@@ -1,8 +1,8 @@
-r"""Teachers: how an output y depends on the teacher's field :math:`u = \mathbf w^*\cdot\mathbf x/\sqrt N`.
+r"""Teachers: the dependence of an output y on the teacher's field :math:`u = \mathbf w^*\cdot\mathbf x/\sqrt N`.
 
 With :math:`|\mathbf w^*|^2 = N` and inputs :math:`\mathbf x\sim N(0, I)`, u is a standard normal. A teacher of labels
-states the probability of :math:`y = +1`; what theory and message passing need is its average over a normal u,
-`right(mean, variance)`, and the derivatives of that and of its logarithm with respect to the mean.
+defines the probability of :math:`y = +1`. Theory and message passing need its average over a normal u,
+`right(mean, variance)`, and the derivatives of this average and of its logarithm with respect to the mean.
 
 If the weights are known up to a mean squared error :math:`\Delta = 1 - q`, the field of a new input is known up to a
 normal variable of variance :math:`\Delta`, around a mean :math:`\omega\sim N(0, q)`. Its output then moves the
@@ -30,15 +30,15 @@ from statmech.convex.logistic_average import LogisticAverage, logistic_average
 from statmech.numerics.gaussian import TAIL, Array, composite_legendre, cumulative, density, hazard, hazard_excess
 from statmech.parameters import parameter
 
-LEAST_VARIANCE = 1e-280  # of a field; 0 counts as this, so that nothing divides by 0
+LEAST_VARIANCE = 1e-280  # replaces 0, so that no divisor is 0
 NODES = 24  # per panel
-WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # edges of panels, in widths of the teacher
-DEVIATIONS = (2.0, 4.0, 6.0, TAIL)  # and in standard deviations of the field
+WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher
+DEVIATIONS = (2.0, 4.0, 6.0, TAIL)  # in standard deviations of the field
 
 
 @dataclass(frozen=True)
 class Teacher(ABC):
-    """The distribution of outputs, given the teacher's field."""
+    """The distribution of outputs given the teacher's field."""
 
     label: ClassVar[str]
     equation: ClassVar[str] = ""
@@ -46,56 +46,56 @@ class Teacher(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, u: np.ndarray) -> np.ndarray:
-        """Outputs y of fields u, of the same shape."""
+        """Draw outputs y for fields u, of the same shape."""
 
     @abstractmethod
     def score(self, y: np.ndarray, mean: np.ndarray, variance: Array) -> tuple[np.ndarray, np.ndarray]:
-        """The derivative g of ln P(y) with respect to the field's mean, and minus the second derivative."""
+        """Return the derivative g of ln P(y) with respect to the field's mean, and minus the second derivative."""
 
     @abstractmethod
     def information(self, mse: np.ndarray) -> np.ndarray:
-        """The mean square of the score at each mean squared error (L,) of the weights, from 0 to 1."""
+        """Return the mean square of the score at each mean squared error (L,) of the weights, from 0 to 1."""
 
     @abstractmethod
     def log_evidence(self, mse: np.ndarray) -> np.ndarray:
-        """The mean of ln P(y) at each mean squared error (L,) of the weights, from 0 to 1."""
+        """Return the mean of ln P(y) at each mean squared error (L,) of the weights, from 0 to 1."""
 
     @property
     def uninformative(self) -> str:
-        """Why the outputs say nothing about the teacher, as a value of a key; empty if they do."""
+        """The parameter value, as text, that makes outputs independent of the teacher, or an empty string."""
         return ""
 
 
 @dataclass(frozen=True)
 class LabelTeacher(Teacher):
-    """Labels +1 with a probability that grows with the field; p(-u) = 1 - p(u)."""
+    """A teacher of labels: the probability p(u) of label +1 grows with the field, and p(-u) = 1 - p(u)."""
 
     @abstractmethod
     def probability(self, u: np.ndarray) -> np.ndarray:
-        """The probability of y = +1 for each field."""
+        """Return the probability of y = +1 for each field."""
 
     @abstractmethod
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """The probability of y = +1 for a normal field of this mean and variance; arrays broadcast."""
+        """Return the probability of y = +1 for a normal field of this mean and variance. The arrays broadcast."""
 
     @abstractmethod
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """The derivative of `right` with respect to the mean."""
+        """Return the derivative of `right` with respect to the mean."""
 
     @abstractmethod
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """The derivative of ln right, response/right, also where both underflow."""
+        """Return the derivative of ln right, which is response/right, also where both underflow."""
 
     @abstractmethod
     def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Minus the second derivative of ln right."""
+        """Return minus the second derivative of ln right with respect to the mean."""
 
     @abstractmethod
     def width(self, variance: np.ndarray) -> np.ndarray:
-        """The scale of the mean over which `right` rises from 0 to 1."""
+        """Return the width in the mean of the rise of `right` from 0 to 1."""
 
     def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`right` and its first two derivatives with respect to the mean, at the cost of one of them."""
+        """Return `right` and its first two derivatives with respect to the mean, at the cost of one function."""
         right, slope = self.right(mean, variance), self.log_slope(mean, variance)
         return right, right * slope, right * (slope**2 - self.log_bend(mean, variance))
 
@@ -110,7 +110,7 @@ class LabelTeacher(Teacher):
         return np.sum(weight * self.information_at(mean, variance), axis=-1)
 
     def information_at(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """The mean square of the score for a field of this mean and variance."""
+        """Return the mean square of the score for a field of this mean and variance."""
         slopes = self.log_slope(mean, variance) + self.log_slope(-mean, variance)
         return self.response(mean, variance) * slopes
 
@@ -122,7 +122,7 @@ class LabelTeacher(Teacher):
         return np.sum(weight * (xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong)), axis=-1)
 
     def _halves(self, mse: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means (L, n) > 0 of the field, its variances (L, 1), and weights (L, n) of twice a Gaussian."""
+        """Return means (L, n) > 0 of the field, its variances (L, 1), and weights (L, n) of twice a Gaussian."""
         mse = np.asarray(mse, float)
         deviation = np.sqrt(np.maximum(1 - mse, LEAST_VARIANCE))
         widths = np.multiply.outer(WIDTHS, self.width(np.maximum(mse, LEAST_VARIANCE)) / deviation)
@@ -133,7 +133,7 @@ class LabelTeacher(Teacher):
 
 @dataclass(frozen=True)
 class Sign(LabelTeacher):
-    """The sign of the field, inverted with probability `flip`."""
+    """The sign of the field, flipped with probability `flip`."""
 
     label: ClassVar = "sign"
     equation: ClassVar = r"y = \pm\mathrm{sgn}\,u"
@@ -253,12 +253,12 @@ class Logit(LabelTeacher):
 
     @staticmethod
     def _log_slope(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
-        """The slope at the mean, by that of the left half: F(M) = 1 - F(-M)."""
+        """Return the log slope at the mean, from the average at -|mean|: F(M) = 1 - F(-M)."""
         return np.where(np.asarray(mean) > 0, left.slope * _odds(left), left.slope)
 
     @staticmethod
     def _log_bend(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
-        """The bend at the mean, by that of the left half."""
+        """Return minus the second log derivative at the mean, from the average at -|mean|."""
         odds = _odds(left)
         beyond = odds * ((1 + odds) * left.slope**2 - left.bend)
         return np.where(np.asarray(mean) > 0, beyond, left.bend)
@@ -292,11 +292,12 @@ class LinearTeacher(Teacher):
 
 
 def _deviation(variance: Array) -> np.ndarray:
+    """Return the standard deviation, bounded from below so that it can be a divisor."""
     return np.sqrt(np.maximum(variance, LEAST_VARIANCE))
 
 
 def _odds(left: LogisticAverage) -> np.ndarray:
-    """F/(1 - F)."""
+    """Return the odds F/(1 - F)."""
     F = np.exp(left.log)
     return F / (1 - F)
 

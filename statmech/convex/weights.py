@@ -1,20 +1,22 @@
 r"""Distributions of a teacher's weights: mixtures of Gaussians of mean square 1.
 
-A mixture is a list of pieces (share, mean, variance), :math:`p_i, \mu_i, \tau_i`; drawing and all below follow from it.
-Data of precision s on a weight w amount to a field r, normal of mean s w and variance s. The posterior is a mixture,
+A mixture is a list of pieces (share, mean, variance), :math:`p_i, \mu_i, \tau_i`, which define the drawing and all
+functions below. Data of precision s on a weight w amount to a field r, normal of mean s w and variance s. The posterior
+is a mixture,
 
 .. math:: P(w|r) \propto P(w)\,e^{rw - sw^2/2}: \qquad
           \pi_i \propto p_i\,N_i(r), \quad N_i = N(r; s\mu_i, s + s^2\tau_i), \quad
           a_i = \frac{\mu_i + \tau_i r}{1+s\tau_i}, \quad v_i = \frac{\tau_i}{1+s\tau_i},
 
 with shares :math:`\pi_i`, means :math:`a_i` and variances :math:`v_i`. The mean squared error of the posterior mean is
-the posterior variance, on average, and the mutual information of w and r is that of r and the piece, and within it:
+the average posterior variance. The mutual information of w and r is the information between r and the piece, plus the
+information within the piece:
 
 .. math:: \Delta(s) &= \sum_i p_i v_i + \sum_{i<j}\int dr\,p_i N_i\,\pi_j\,(a_i - a_j)^2, \\
           \mathcal I(s) &= \tfrac12\sum_i p_i\ln(1+s\tau_i) - \sum_i p_i\ln p_i + \sum_i\int dr\,p_i N_i\ln\pi_i,
 
 related by :math:`d\mathcal I/ds = \Delta/2` (Guo, Shamai & Verdu 2005). All terms of the error are positive, so that it
-keeps its relative precision where it is as small as the :math:`e^{-s/2}` of binary weights.
+has a small relative error even where it is as small as the :math:`e^{-s/2}` of binary weights.
 
 **To add a distribution** write one class with `pieces` and one line in `WEIGHTS`.
 """
@@ -32,13 +34,13 @@ from statmech.numerics.gaussian import TAIL, Array, composite_legendre, density
 from statmech.parameters import parameter
 
 NODES = 24  # per panel
-STEPS = np.linspace(-TAIL, TAIL, 11)  # edges of panels, in standard deviations
-TURNS = np.array([-40.0, -20.0, -10.0, -4.0, 0.0, 4.0, 10.0, 20.0, 40.0])  # and in units of the log odds of two pieces
-PRECISIONS = 1e-60, 1e60  # 0 and infinity count as these, so that nothing divides by 0
+STEPS = np.linspace(-TAIL, TAIL, 11)  # in standard deviations
+TURNS = np.array([-40.0, -20.0, -10.0, -4.0, 0.0, 4.0, 10.0, 20.0, 40.0])  # relative to where two pieces are equal
+PRECISIONS = 1e-60, 1e60  # replace 0 and infinity, so that no divisor is 0
 
 
 class Piece(NamedTuple):
-    """A Gaussian of a mixture; variance 0 is an atom."""
+    """A Gaussian of a mixture. Variance 0 makes it an atom."""
 
     share: float
     mean: float
@@ -47,7 +49,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Weights(ABC):
-    """A distribution of weights of mean square 1; subclasses state `label` and `pieces`."""
+    """A distribution of weights of mean square 1. Subclasses define `label` and `pieces`."""
 
     label: ClassVar[str]
     equation: ClassVar[str] = ""
@@ -56,7 +58,7 @@ class Weights(ABC):
     @property
     @abstractmethod
     def pieces(self) -> tuple[Piece, ...]:
-        """The Gaussians of the mixture, whose shares sum to 1."""
+        """The Gaussians of the mixture. Their shares sum to 1."""
 
     @property
     def continuous(self) -> float:
@@ -64,13 +66,13 @@ class Weights(ABC):
         return float(sum(piece.share for piece in self.pieces if piece.variance > 0))
 
     def posterior(self, r: np.ndarray, precision: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Means and variances of weights given fields r (...) of this precision."""
+        """Return means and variances of weights given fields r (...) of this precision."""
         share, centre, spread = self._given(r, precision)
         between = sum(share[i] * share[j] * (centre[i] - centre[j]) ** 2 for i, j in self._pairs)
         return np.sum(share * centre, axis=0), np.sum(share * spread, axis=0) + between
 
     def mse(self, precision: np.ndarray) -> np.ndarray:
-        """The mean squared error of the posterior mean, at each precision (L,)."""
+        """Return the mean squared error of the posterior mean, at each precision (L,)."""
         s = np.clip(precision, *PRECISIONS)
         error = np.sum([p * tau / (1 + s * tau) for p, _, tau in self.pieces], axis=0)
         if not self._pairs:
@@ -82,7 +84,7 @@ class Weights(ABC):
         return np.minimum(error + np.sum(weight * between, axis=-1), 1.0)  # rounding may exceed the prior's
 
     def information(self, precision: np.ndarray) -> np.ndarray:
-        """The mutual information of a weight and its field, in nats, at each precision (L,)."""
+        """Return the mutual information of a weight and its field, in nats, at each precision (L,)."""
         s = np.clip(precision, *PRECISIONS)
         within = np.sum([0.5 * p * np.log1p(s * tau) for p, _, tau in self.pieces], axis=0)
         if not self._pairs:
@@ -99,7 +101,7 @@ class Weights(ABC):
         return list(combinations(range(len(self.pieces)), 2))
 
     def _given(self, r: np.ndarray, s: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Shares, means and variances (pieces, ...) of the posterior at fields r."""
+        """Return shares, means and variances (pieces, ...) of the posterior at fields r."""
         share, mean, variance = self._columns(r)
         widened = 1 + s * variance
         log = np.log(share / np.sqrt(widened)) + (variance * r * r + 2 * mean * r - s * mean * mean) / (2 * widened)
@@ -107,35 +109,36 @@ class Weights(ABC):
         return odds / np.sum(odds, axis=0), (mean + variance * r) / widened, variance / widened
 
     def _joint(self, r: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Densities (pieces, ...) of the field r and a piece."""
+        """Return the joint density (pieces, ...) of the field r and a piece."""
         share, mean, variance = self._columns(r)
         deviation = np.sqrt(s + s * s * variance)
         return share / deviation * density((r - s * mean) / deviation)
 
     def _columns(self, r: np.ndarray) -> np.ndarray:
-        """Shares, means and variances, each (pieces, 1, ...) to broadcast with r."""
+        """Return shares, means and variances, each (pieces, 1, ...) to broadcast with r."""
         columns: np.ndarray = np.array(self.pieces).T.reshape(3, -1, *[1] * np.ndim(r))
         return columns
 
     def _where_several(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Fields (L, n) and weights to integrate what several pieces contribute to."""
+        """Return fields (L, n) and weights for integrals over the range where several pieces contribute."""
         edges = np.concatenate([_edges(s, self.pieces[i], self.pieces[j]) for i, j in self._pairs])
         return composite_legendre(np.sort(edges, axis=0), NODES)
 
     def draw(self, rng: np.random.Generator, N: int) -> np.ndarray:
-        """Weights (N,), scaled so that their mean square is 1 exactly."""
+        """Draw weights (N,), scaled so that their mean square is exactly 1."""
         share, mean, variance = np.array(self.pieces).T
         which = rng.choice(len(share), size=N, p=share)
         w = mean[which] + np.sqrt(variance[which]) * rng.standard_normal(N)
-        if not np.any(w):  # none of a few sparse weights: one of them
+        if not np.any(w):  # all of a few sparse weights are 0: make one nonzero
             w[rng.integers(N)] = 1.0
         return w * np.sqrt(N / (w @ w))
 
 
 def _edges(s: np.ndarray, one: Piece, other: Piece) -> np.ndarray:
-    r"""Edges (p, L) where both pieces count: :math:`N_iN_j/P \le \sqrt{N_iN_j/4p_ip_j}`, a Gaussian in r.
+    r"""Return panel edges (p, L) where both pieces contribute: :math:`N_iN_j/P \le \sqrt{N_iN_j/4p_ip_j}`.
 
-    In its units x the log odds are :math:`ax^2 + bx + c`; they change fast at their zeros.
+    The bound is a Gaussian in r. In its units x the log odds are :math:`ax^2 + bx + c`, and change fast near their
+    zeros.
     """
     (m, v), (m2, v2) = ((s * piece.mean, s + s * s * piece.variance) for piece in (one, other))
     centre, scale = (m * v2 + m2 * v) / (v + v2), np.sqrt(2 * v * v2 / (v + v2))
