@@ -67,13 +67,15 @@ class GaussianClusters:
 
         Without modes (None) the clusters are isotropic.
         """
-        one = np.ones(1)
-        variances, shares, powers, ridge = (
-            (one, one, one, one) if modes is None else (modes.variances, modes.shares, modes.teacher, modes.ridge)
+        isotropic = np.ones(1)
+        variances, fractions, powers, ridge = (
+            (isotropic, isotropic, isotropic, isotropic)
+            if modes is None
+            else (modes.variances, modes.shares, modes.teacher, modes.ridge)
         )
         assert powers is not None
         ridge = np.broadcast_to(ridge, variances.shape)
-        return TwoClusters(self.positives, variances, shares, self.distance**2 / 4 * powers, ridge)
+        return TwoClusters(self.positives, variances, fractions, self.distance**2 / 4 * powers, ridge)
 
 
 CLUSTERS: dict[str, type[GaussianClusters]] = {"gaussian": GaussianClusters}
@@ -94,8 +96,8 @@ class TwoClusters(NamedTuple):
 
         A weight vector that minimises a loss has no component in the omitted directions.
         """
-        there = (self.variances > 0) | (self.powers > 0)
-        return TwoClusters(self.positives, *(part[there] for part in self[1:]))
+        is_present = (self.variances > 0) | (self.powers > 0)
+        return TwoClusters(self.positives, *(part[is_present] for part in self[1:]))
 
     @property
     def weights(self) -> np.ndarray:
@@ -124,8 +126,8 @@ class TwoClusters(NamedTuple):
 
     def learnt(self, alpha: float) -> float:
         """Return the separation reached by the Bayes-optimal learner from alpha examples per input dimension."""
-        known = np.prod(self.factors) * alpha * self.powers / (self.shares * self._omega)
-        return self._separation(known / (1 + known))
+        precision = np.prod(self.factors) * alpha * self.powers / (self.shares * self._omega)
+        return self._separation(precision / (1 + precision))
 
     @property
     def _omega(self) -> np.ndarray:
@@ -181,19 +183,19 @@ def separable_below(clusters: TwoClusters, intercept: bool = False) -> float:
     if np.isinf(delta):
         return np.inf
 
-    def best_offset(kappa: float) -> float:
+    def find_best_offset(kappa: float) -> float:
         if not intercept or clusters.balanced:
             return 0.0
-        reach = 2 * kappa + 10
-        return float(brentq(lambda b: _pull(clusters, kappa, b), -reach, reach, xtol=SAME))
+        bound = 2 * kappa + 10
+        return float(brentq(lambda b: _pull(clusters, kappa, b), -bound, bound, xtol=SAME))
 
-    def square(kappa: float) -> float:
-        means = clusters.factors * kappa + LABELS * best_offset(kappa)
-        across = 1 - (kappa / delta) ** 2
-        return float(clusters.weights @ ((1 + means**2) * cumulative(-means) - means * density(means)) / across)
+    def compute_distance(kappa: float) -> float:
+        means = clusters.factors * kappa + LABELS * find_best_offset(kappa)
+        perpendicular = 1 - (kappa / delta) ** 2
+        return float(clusters.weights @ ((1 + means**2) * cumulative(-means) - means * density(means)) / perpendicular)
 
-    found = minimize_scalar(square, bounds=(0.0, delta), method="bounded", options={"xatol": 1e-10})
-    return float(clusters.rank / found.fun)
+    minimum = minimize_scalar(compute_distance, bounds=(0.0, delta), method="bounded", options={"xatol": 1e-10})
+    return float(clusters.rank / minimum.fun)
 
 
 def interpolates_below(loss: Loss, clusters: TwoClusters, intercept: bool) -> float:

@@ -155,8 +155,8 @@ class HeavyBall(Descent):
         return w, w
 
     def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
-        w, before = state
-        return w + self.momentum * (w - before) - rate * force, w
+        w, previous = state
+        return w + self.momentum * (w - previous) - rate * force, w
 
     @property
     def largest_curvature(self) -> float:
@@ -179,8 +179,8 @@ class Nesterov(Descent):
         return w, w
 
     def query(self, state: State) -> np.ndarray:
-        w, before = state
-        return w + self.momentum * (w - before)
+        w, previous = state
+        return w + self.momentum * (w - previous)
 
     def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
         return self.query(state) - rate * force, state[0]

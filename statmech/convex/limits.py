@@ -74,8 +74,8 @@ def _first(loss: Loss, reached: object) -> float:
     for _ in range(100):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if reached(loss.slope(np.array(middle))) else (middle, high)  # type: ignore[operator]
-    marked = [x for x in (0.0, *loss.kinks, *loss.bends) if abs(x - high) < EQUAL]
-    return float(marked[0]) if marked else high
+    marked_points = [x for x in (0.0, *loss.kinks, *loss.bends) if abs(x - high) < EQUAL]
+    return float(marked_points[0]) if marked_points else high
 
 
 def threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:

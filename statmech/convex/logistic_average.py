@@ -62,25 +62,25 @@ def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
 def _between(x: np.ndarray, V: np.ndarray) -> LogisticAverage:
     """Compute the average at x itself, where x >= -V/2. For x > 0 slope and bend have an absolute error of 1e-16."""
     size, above = np.abs(x), x > 0
-    top, below, density, steepness = _sums(size, V)
-    scale = np.where(above, np.exp(top), 1.0)  # at x <= 0 all sums are multiples of exp(top), which may underflow
+    log_scale, below, density, steepness = _sums(size, V)
+    scale = np.where(above, np.exp(log_scale), 1.0)  # at x <= 0 all sums are multiples of exp(top), which may underflow
     F = np.where(above, 1 - scale * below, below)
     slope = scale * density / F
     second = -np.sign(x) * scale * steepness / F
-    return LogisticAverage(np.log(F) + np.where(above, 0.0, top), slope, slope**2 - second)
+    return LogisticAverage(np.log(F) + np.where(above, 0.0, log_scale), slope, slope**2 - second)
 
 
 def _sums(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return a logarithm, and F, F' and |F''| at -size, divided by its exponential."""
     wide = WIDE < V
     if np.all(wide) or not np.any(wide):
-        top = -0.5 * size**2 / (V + (4 * MOST**2 if np.all(wide) else (np.pi * LAST) ** 2))
-        below = _by_tails(size, V, top) if np.all(wide) else _by_exit_times(size, V, top)
-        return top, below, *_density(size, V, top)
+        log_scale = -0.5 * size**2 / (V + (4 * MOST**2 if np.all(wide) else (np.pi * LAST) ** 2))
+        below = _by_tails(size, V, log_scale) if np.all(wide) else _by_exit_times(size, V, log_scale)
+        return log_scale, below, *_density(size, V, log_scale)
     size, V = np.broadcast_arrays(size, V)
     sums = np.empty((4, *size.shape))
-    for some in (WIDE < V, V <= WIDE):
-        sums[:, some] = _sums(size[some], V[some])
+    for mask in (WIDE < V, V <= WIDE):
+        sums[:, mask] = _sums(size[mask], V[mask])
     return tuple(sums)
 
 

@@ -100,21 +100,21 @@ def _places(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.
     """Return the points whose one-sided slopes bound the roots: 0, the kinks, the bends and h."""
     smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
     slope, at_h = loss.slope(smooth), np.clip(loss.slope(h), -HUGE, HUGE)  # finite, so that the product with V = 0 is 0
-    places = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.slopes_at(kinks), strict=True)]
-    return [*places, (h, at_h, at_h)]
+    points = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.slopes_at(kinks), strict=True)]
+    return [*points, (h, at_h, at_h)]
 
 
 def _roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray, within: float) -> np.ndarray:
     """Find the root in each bracket. A root is final once found, independently of the other roots."""
-    p, last = _middle(low, high), np.full_like(low, np.inf)
+    p, previous_length = _middle(low, high), np.full_like(low, np.inf)
     active = np.flatnonzero(low < high)
     for _ in range(STEPS):
         if not len(active):
             break
-        found, *moved = _step(loss, within, *(of[active] for of in (h, V, p, last, low, high)))
-        for of, new in zip((p, last, low, high), moved, strict=True):
-            of[active] = new
-        active = active[~found]
+        converged, *updates = _step(loss, within, *(array[active] for array in (h, V, p, previous_length, low, high)))
+        for array, new in zip((p, previous_length, low, high), updates, strict=True):
+            array[active] = new
+        active = active[~converged]
     return p
 
 

@@ -72,10 +72,10 @@ def _pull(log_t: float, teacher: LabelTeacher, signal: float) -> float:
 
 def _fields(teacher: LabelTeacher, t: float, signal: float) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes v and their weights, on panels cut where the teacher's sigmoid and the functions of tv change."""
-    reach = np.array([0.5, 1.5, 4.0, 10.0])
+    edge_widths = np.array([0.5, 1.5, 4.0, 10.0])
     rest = np.array([1 - signal])
     widths = [float(teacher.width(rest)[0]) / np.sqrt(signal), 1 / t, 1.0]
-    edges = np.concatenate([scale * reach for scale in widths])
+    edges = np.concatenate([scale * edge_widths for scale in widths])
     v, weight = panels(np.concatenate([-edges, [-TAIL, 0.0, TAIL], edges]))
     p = teacher.probability(v) if signal == 1 else teacher.right(np.sqrt(signal) * v, rest)
     return v, 2 * weight * density(v) * p

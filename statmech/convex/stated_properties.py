@@ -34,17 +34,21 @@ def descent_problem(descent: Descent) -> str | None:
     Weights are vectors in the simulation, and components along arbitrary directions in theory: the two agree if all
     functions of the descent are linear. A coordinatewise descent may not mix weights.
     """
-    few, many = np.random.default_rng(0).standard_normal((2, 4, 9))  # a start and three forces each
-    paths = [_path(descent, arrays) for arrays in (few, many, few - 2 * many, few[:, :4])]
+    first, second = np.random.default_rng(0).standard_normal((2, 4, 9))  # a start and three forces each
+    paths = [_path(descent, arrays) for arrays in (first, second, first - 2 * second, first[:, :4])]
     if any(np.shape(array) != (9,) for array in paths[0]):
         return "start, query and next must return arrays of the shape of the weights"
     if not descent.largest_curvature > 0:
         return f"largest_curvature must be positive, not {descent.largest_curvature}"
-    one, other, both, some = map(np.array, paths)
+    first_path, second_path, combined_path, partial_path = map(np.array, paths)
     if descent.coordinatewise:
-        alone = np.allclose(one[:, :4], some, rtol=1e-9, atol=1e-9)
-        return None if alone else "it is coordinatewise, and next must move each weight by the force on it alone"
-    if not np.allclose(one - 2 * other, both, rtol=1e-9, atol=1e-9):
+        is_coordinatewise = np.allclose(first_path[:, :4], partial_path, rtol=1e-9, atol=1e-9)
+        return (
+            None
+            if is_coordinatewise
+            else "it is coordinatewise, and next must move each weight by the force on it alone"
+        )
+    if not np.allclose(first_path - 2 * second_path, combined_path, rtol=1e-9, atol=1e-9):
         return (
             "next must be linear in its arrays (the sum of two descents' weights descends as they do) or coordinatewise"
         )
@@ -54,12 +58,12 @@ def descent_problem(descent: Descent) -> str | None:
 def _path(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
     """Return all arrays of a few steps, under forces that depend on the query point."""
     state = descent.start(arrays[0])
-    found = [*state]
+    visited = [*state]
     for step, force in enumerate(arrays[1:]):
         z = descent.query(state)
         state = descent.next(state, force + 0.5 * z, 0.3, step)
-        found += [z, *state]
-    return found
+        visited += [z, *state]
+    return visited
 
 
 def _unshaped(loss: Loss) -> str | None:
@@ -89,9 +93,9 @@ def _not_numbers(loss: Loss) -> str | None:
 
 def _disordered(loss: Loss) -> str | None:
     """Describe kinks or bends that are not in increasing order, or return None."""
-    for name, places in (("kinks", loss.kinks), ("bends", loss.bends)):
-        if not np.all(np.isfinite(places)) or np.any(np.diff(places) <= 0):
-            return f"its {name} must be finite and in increasing order, not {tuple(map(float, places))}"
+    for name, positions in (("kinks", loss.kinks), ("bends", loss.bends)):
+        if not np.all(np.isfinite(positions)) or np.any(np.diff(positions) <= 0):
+            return f"its {name} must be finite and in increasing order, not {tuple(map(float, positions))}"
     return None
 
 
@@ -104,9 +108,9 @@ def _falling(loss: Loss) -> str | None:
     falls = np.diff(slope) < -ROUNDING * (1 + np.abs(slope[1:]))
     if not falls.any():
         return None
-    at = int(np.argmax(falls))
-    before, after = slope[at : at + 2] + 0.0  # turns -0 into 0
-    return f"is not convex: its slope falls from {before:.3g} to {after:.3g} near {loss.of} {x[at]:.3g}"
+    index = int(np.argmax(falls))
+    before, after = slope[index : index + 2] + 0.0  # turns -0 into 0
+    return f"is not convex: its slope falls from {before:.3g} to {after:.3g} near {loss.of} {x[index]:.3g}"
 
 
 def _unstated(loss: Loss) -> str | None:
@@ -115,20 +119,20 @@ def _unstated(loss: Loss) -> str | None:
     The jumps are searched on the arcsinh scale, because the steps of a steep slope would hide them.
     """
     edges = (*loss.kinks, *loss.bends)
-    if (place := jump(lambda x: np.arcsinh(loss.slope(x)), loss.kinks)) is not None:
-        return f"its slope jumps at {loss.of} {place:.3g}, which is not among its kinks"
-    if (place := jump(lambda x: np.arcsinh(loss.curvature(x)), edges)) is not None:
-        return f"its curvature jumps at {loss.of} {place:.3g}, which is not among its bends"
+    if (position := jump(lambda x: np.arcsinh(loss.slope(x)), loss.kinks)) is not None:
+        return f"its slope jumps at {loss.of} {position:.3g}, which is not among its kinks"
+    if (position := jump(lambda x: np.arcsinh(loss.curvature(x)), edges)) is not None:
+        return f"its curvature jumps at {loss.of} {position:.3g}, which is not among its bends"
     return None
 
 
 def _wrong_derivative(loss: Loss) -> str | None:
     """Describe a slope or a curvature that is not the derivative it should be, or return None."""
     edges = (*loss.kinks, *loss.bends)
-    if (place := wrong_slope(loss.value, loss.slope, edges)) is not None:
-        return f"slope is not the derivative of value at {loss.of} {place:.3g}"
-    if (place := wrong_slope(loss.slope, loss.curvature, edges)) is not None:
-        return f"curvature is not the derivative of slope at {loss.of} {place:.3g}"
+    if (position := wrong_slope(loss.value, loss.slope, edges)) is not None:
+        return f"slope is not the derivative of value at {loss.of} {position:.3g}"
+    if (position := wrong_slope(loss.slope, loss.curvature, edges)) is not None:
+        return f"curvature is not the derivative of slope at {loss.of} {position:.3g}"
     return None
 
 
@@ -178,19 +182,21 @@ def _averaged(teacher: LabelTeacher) -> np.ndarray:
     """Average `probability` over normal fields of all means and variances, on panels cut at field 0."""
     width = np.sqrt(VARIANCES)
     averages = np.empty((len(MEANS), len(VARIANCES)))
-    for place in np.ndindex(averages.shape):
-        mean, scale = MEANS[place[0], 0], width[place[1]]
+    for index in np.ndindex(averages.shape):
+        mean, scale = MEANS[index[0], 0], width[index[1]]
         t, weight = panels(np.array([-REACH, -mean / scale - 1, -mean / scale, -mean / scale + 1, REACH]))
-        averages[place] = np.sum(weight * density(t) * teacher.probability(mean + scale * t))
+        averages[index] = np.sum(weight * density(t) * teacher.probability(mean + scale * t))
     return averages
 
 
 def weights_problem(weights: Weights) -> str | None:
     """Return the reason why a distribution of weights cannot be used, or None if it can."""
-    share, mean, variance = np.array(weights.pieces, dtype=float).T
-    if np.any(share <= 0) or np.any(variance < 0) or abs(share.sum() - 1) > ROUNDING:
-        return f"the shares of its pieces must be positive, of sum 1, not {share.sum():.6g}, and no variance negative"
-    square = float(share @ (mean**2 + variance))
+    fraction, mean, variance = np.array(weights.pieces, dtype=float).T
+    if np.any(fraction <= 0) or np.any(variance < 0) or abs(fraction.sum() - 1) > ROUNDING:
+        return (
+            f"the shares of its pieces must be positive, of sum 1, not {fraction.sum():.6g}, and no variance negative"
+        )
+    square = float(fraction @ (mean**2 + variance))
     if abs(square - 1) > ROUNDING:
         return f"its mean square must be 1, not {square:.6g}"
     return None

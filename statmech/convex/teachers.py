@@ -260,8 +260,8 @@ class Logit(LabelTeacher):
     def _log_bend(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
         """Return minus the second log derivative at the mean, from the average at -|mean|."""
         odds = _odds(left)
-        beyond = odds * ((1 + odds) * left.slope**2 - left.bend)
-        return np.where(np.asarray(mean) > 0, beyond, left.bend)
+        reflected = odds * ((1 + odds) * left.slope**2 - left.bend)
+        return np.where(np.asarray(mean) > 0, reflected, left.bend)
 
     @property
     def uninformative(self) -> str:

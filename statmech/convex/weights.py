@@ -67,9 +67,9 @@ class Weights(ABC):
 
     def posterior(self, r: np.ndarray, precision: Array) -> tuple[np.ndarray, np.ndarray]:
         """Return means and variances of weights given fields r (...) of this precision."""
-        share, centre, spread = self._given(r, precision)
-        between = sum(share[i] * share[j] * (centre[i] - centre[j]) ** 2 for i, j in self._pairs)
-        return np.sum(share * centre, axis=0), np.sum(share * spread, axis=0) + between
+        fraction, centre, spread = self._given(r, precision)
+        variance_between = sum(fraction[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._pairs)
+        return np.sum(fraction * centre, axis=0), np.sum(fraction * spread, axis=0) + variance_between
 
     def mse(self, precision: np.ndarray) -> np.ndarray:
         """Return the mean squared error of the posterior mean, at each precision (L,)."""
@@ -78,23 +78,23 @@ class Weights(ABC):
         if not self._pairs:
             return error
         r, weight = self._where_several(s)
-        share, centre, _ = self._given(r, s[..., None])
+        fraction, centre, _ = self._given(r, s[..., None])
         joint = self._joint(r, s[..., None])
-        between = sum(joint[i] * share[j] * (centre[i] - centre[j]) ** 2 for i, j in self._pairs)
-        return np.minimum(error + np.sum(weight * between, axis=-1), 1.0)  # rounding may exceed the prior's
+        variance_between = sum(joint[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._pairs)
+        return np.minimum(error + np.sum(weight * variance_between, axis=-1), 1.0)  # rounding may exceed the prior's
 
     def information(self, precision: np.ndarray) -> np.ndarray:
         """Return the mutual information of a weight and its field, in nats, at each precision (L,)."""
         s = np.clip(precision, *PRECISIONS)
-        within = np.sum([0.5 * p * np.log1p(s * tau) for p, _, tau in self.pieces], axis=0)
+        information_within = np.sum([0.5 * p * np.log1p(s * tau) for p, _, tau in self.pieces], axis=0)
         if not self._pairs:
-            return within
+            return information_within
         from scipy.special import xlogy
 
         r, weight = self._where_several(s)
-        share, *_ = self._given(r, s[..., None])
-        unknown = np.sum(weight * np.sum(xlogy(self._joint(r, s[..., None]), share), axis=0), axis=-1)
-        return within - sum(p * np.log(p) for p, *_ in self.pieces) + unknown
+        fraction, *_ = self._given(r, s[..., None])
+        unknown = np.sum(weight * np.sum(xlogy(self._joint(r, s[..., None]), fraction), axis=0), axis=-1)
+        return information_within - sum(p * np.log(p) for p, *_ in self.pieces) + unknown
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:
@@ -102,17 +102,17 @@ class Weights(ABC):
 
     def _given(self, r: np.ndarray, s: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return shares, means and variances (pieces, ...) of the posterior at fields r."""
-        share, mean, variance = self._columns(r)
+        fraction, mean, variance = self._columns(r)
         widened = 1 + s * variance
-        log = np.log(share / np.sqrt(widened)) + (variance * r * r + 2 * mean * r - s * mean * mean) / (2 * widened)
+        log = np.log(fraction / np.sqrt(widened)) + (variance * r * r + 2 * mean * r - s * mean * mean) / (2 * widened)
         odds = np.exp(log - np.max(log, axis=0))
         return odds / np.sum(odds, axis=0), (mean + variance * r) / widened, variance / widened
 
     def _joint(self, r: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Return the joint density (pieces, ...) of the field r and a piece."""
-        share, mean, variance = self._columns(r)
+        fraction, mean, variance = self._columns(r)
         deviation = np.sqrt(s + s * s * variance)
-        return share / deviation * density((r - s * mean) / deviation)
+        return fraction / deviation * density((r - s * mean) / deviation)
 
     def _columns(self, r: np.ndarray) -> np.ndarray:
         """Return shares, means and variances, each (pieces, 1, ...) to broadcast with r."""
@@ -126,9 +126,9 @@ class Weights(ABC):
 
     def draw(self, rng: np.random.Generator, N: int) -> np.ndarray:
         """Draw weights (N,), scaled so that their mean square is exactly 1."""
-        share, mean, variance = np.array(self.pieces).T
-        which = rng.choice(len(share), size=N, p=share)
-        w = mean[which] + np.sqrt(variance[which]) * rng.standard_normal(N)
+        fraction, mean, variance = np.array(self.pieces).T
+        piece_index = rng.choice(len(fraction), size=N, p=fraction)
+        w = mean[piece_index] + np.sqrt(variance[piece_index]) * rng.standard_normal(N)
         if not np.any(w):  # all of a few sparse weights are 0: make one nonzero
             w[rng.integers(N)] = 1.0
         return w * np.sqrt(N / (w @ w))
