@@ -162,7 +162,7 @@ def error_at(separation: float, positives: float) -> float:
 
 
 def separable_below(clusters: TwoClusters, intercept: bool = False) -> float:
-    """Compute the largest alpha at which some student still classifies all examples correctly.
+    """Compute the largest alpha with some student that classifies all examples correctly.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def separable_below(clusters: TwoClusters, intercept: bool = False) -> float:
 
 
 def interpolates_below(loss: Loss, clusters: TwoClusters, intercept: bool) -> float:
-    """Compute the largest alpha at which all examples can reach the minimum of a loss of stabilities.
+    """Compute the largest alpha that lets all examples reach the minimum of a loss of stabilities.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Descent(ABC):
         Returns
         -------
         tuple of arrays
-                Arrays of the shape of the weights, which come first.
+                Arrays shaped like the weights, which come first.
 
         Examples
         --------
@@ -255,7 +255,7 @@ class Adam(Descent):
 
 
 def stable_eta(descent: Descent, alpha: float, lam: float, curvature: float) -> float:
-    r"""Return the largest learning rate at which descent on a quadratic loss does not diverge.
+    r"""Return the largest learning rate that lets descent on a quadratic loss converge.
 
     .. math:: \eta\,\bigl(c\,(1 + \sqrt\alpha)^2 + \lambda\bigr) < \text{`largest\_curvature`}
 

@@ -1,4 +1,4 @@
-r"""The limit of a vanishing penalty, and the alpha above which a minimum without a penalty exists.
+r"""The limit of a vanishing penalty, and the alpha required for a minimum without a penalty.
 
 As lambda tends to 0 below a threshold of alpha, all examples can reach the minimum of the loss. Then V grows as
 1/lambda, p is the point of the minimising set closest to h, and the learner has the smallest penalty among all weights
@@ -66,7 +66,7 @@ def smallest(loss: Loss) -> Within | None:
 
 
 def _first(loss: Loss, reached: object) -> float:
-    """Find the smallest x above which the slope meets a condition, by bisection.
+    """Find the smallest x whose slope meets a condition, by bisection.
 
     The result is exactly 0, a kink or a bend if one of these points is within the tolerance.
     """
@@ -79,7 +79,7 @@ def _first(loss: Loss, reached: object) -> float:
 
 
 def threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """Compute the largest alpha at which all examples can reach the minimum of a loss.
+    """Compute the largest alpha that lets all examples reach the minimum of a loss.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1
 
 
 def minimum_from(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """Compute the alpha above which the loss has a minimum, at least as the limit of a vanishing penalty.
+    """Compute the smallest alpha with a minimum of the loss, or with its limit for a vanishing penalty.
 
     The result is 0 if a minimum exists at every alpha.
 

@@ -1,4 +1,4 @@
-r"""The alpha below which a teacher's labels are separable, so that a decreasing loss has no minimum.
+r"""The separability threshold of a teacher's labels: below it, a decreasing loss has no minimum.
 
 Let :math:`v = yu` be the teacher's field times its label, of density :math:`2\varphi(v)p(v)`, and let a student be t
 times the teacher plus a perpendicular part. It classifies all of P = alpha N examples correctly if the perpendicular
@@ -32,7 +32,7 @@ STEEPEST = 60.0  # no label differs from the teacher's where the minimum is at a
 
 @cache
 def separable_below(teacher: LabelTeacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """Compute the largest alpha at which some student still classifies all examples correctly.
+    """Compute the largest alpha with some student that classifies all examples correctly.
 
     It is infinite for labels without noise.
 

@@ -1,1 +1,1 @@
-"""Errors and order parameters of networks of two layers."""
+"""Errors and order parameters of two-layer networks."""

@@ -1,11 +1,12 @@
-r"""The averages of a smooth activation by quadrature on a lattice, where it states no closed forms.
+r"""Averages of a smooth activation without closed forms, by quadrature on a lattice.
 
 With the lower triangular root of the covariances, :math:`C = LL^\mathsf{T}`, the fields are :math:`x = Lz` with
-independent normal z. The sum over the points of a cubic lattice of spacing h, weighted by the normal density, errs by
-:math:`e^{-2\pi a/h}` for a g that is analytic within a of the real axis: for tanh(x), h = 0.32 reaches in 43 points
-per variable what takes Gauss-Hermite quadrature 96, 7e-10. It does not converge across a kink, which is refused. The
-spacing is the widest at which :math:`\langle g^2\rangle`, :math:`\langle g'^2\rangle` and :math:`\langle
-xgg'\rangle` of a field of variance `WIDEST` are those of spacing `FINEST`; points beyond `RADIUS` are left out.
+independent normal z. The sum over the points of a cubic lattice of spacing h, weighted by the normal density, has an
+error of :math:`e^{-2\pi a/h}` for a g that is analytic within a of the real axis: for tanh(x), h = 0.32 has the error
+7e-10 with 43 points per variable, and Gauss-Hermite quadrature needs 96. The sum does not converge across a kink, so
+that activations with kinks are not supported. The spacing is the widest one that reproduces :math:`\langle g^2\rangle`,
+:math:`\langle g'^2\rangle` and :math:`\langle xgg'\rangle` of the spacing `FINEST`, for a field of variance `WIDEST`.
+Points outside `RADIUS` are omitted.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
@@ -34,15 +35,15 @@ from statmech.numerics.orthants import ratio, root
 
 SPACINGS = (0.8, 0.65, 0.5, 0.4, 0.32, 0.25)
 FINEST = 0.1
-WIDEST = 1.0  # variance at which the spacing is chosen
+WIDEST = 1.0
 TOLERANCE = 1e-8
-RADIUS = 7.0  # four normal variables lie beyond with probability 6e-10
-ROUNDING = 1e-14  # of a variance given other fields
+RADIUS = 7.0  # four normal variables lie outside with probability 6e-10
+ROUNDING = 1e-14  # smaller conditional variances count as 0
 
 
 @cache
 def lattice(variables: int, spacing: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points (variables, n) and weights (n,) for averages over independent normal variables.
+    """Return points (variables, n) and weights (n,) for averages over independent normal variables.
 
     >>> z, weight = lattice(2, 0.8)
     >>> round(float(weight @ (z[0] ** 2 * z[1] ** 2)), 6)
@@ -58,12 +59,12 @@ def lattice(variables: int, spacing: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def averages_of(activation: Activation) -> Activation:
-    """An activation with averages: itself if it states closed forms, else by quadrature.
+    """Return an activation with averages: itself if it has closed forms, otherwise a wrapper that uses quadrature.
 
     Parameters
     ----------
     activation : Activation
-        Any.
+            Any activation.
 
     Returns
     -------
@@ -72,21 +73,22 @@ def averages_of(activation: Activation) -> Activation:
     Raises
     ------
     NotImplementedError
-        For an activation with kinks and without closed forms.
+            If the activation has kinks and no closed forms.
     """
     return activation if activation.has_closed_forms else LatticeAverages(activation, spacing_for(activation))
 
 
 def spacing_for(activation: Activation) -> float:
-    """The widest spacing that reaches TOLERANCE, or the least of SPACINGS."""
+    """Return the widest spacing that reaches TOLERANCE, or the smallest of SPACINGS."""
     if activation.kinks:
-        raise NotImplementedError(f"{activation.label} has kinks, across which quadrature does not converge")
+        raise NotImplementedError(f"{activation.label} has kinks: quadrature does not converge across kinks")
     exact = _probe(activation, FINEST)
-    reached = (spacing for spacing in SPACINGS if abs(_probe(activation, spacing) - exact).max() < TOLERANCE)
-    return next(reached, SPACINGS[-1])
+    accurate_spacings = (spacing for spacing in SPACINGS if abs(_probe(activation, spacing) - exact).max() < TOLERANCE)
+    return next(accurate_spacings, SPACINGS[-1])
 
 
 def _probe(activation: Activation, spacing: float) -> np.ndarray:
+    """Compute the averages of three products of g and its slope at a spacing."""
     z, weight = lattice(1, spacing)
     x = np.sqrt(WIDEST) * z[0]
     g, slope = activation.both(x)
@@ -95,7 +97,7 @@ def _probe(activation: Activation, spacing: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LatticeAverages(Activation):
-    """A smooth activation with its averages by quadrature at a spacing of points."""
+    """A smooth activation with averages by quadrature at a lattice spacing."""
 
     activation: Activation
     spacing: float
@@ -136,7 +138,7 @@ class LatticeAverages(Activation):
 
 
 def lower(C: Array) -> list[list[Array]]:
-    """The lower triangular root of covariances (n, n, ...), also of singular ones, as rows of arrays (...).
+    """Return the rows of the lower triangular root of covariances (n, n, ...), which may be singular.
 
     >>> np.array(lower(np.ones((2, 2)))[1])
     array([1., 0.])

@@ -1,4 +1,4 @@
-"""Errors of a network that are measured on test fields, for teachers without closed forms, and for labels."""
+"""Network errors measured on test fields, for labels and for teachers without closed forms."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from statmech.activations import Activation
 from statmech.networks.network_error import diagonal, pairs, summed
 from statmech.order_parameters import square_root
 
-FIELDS = 4096  # test fields
+FIELDS = 4096
 
 
 class TeacherNetwork(NamedTuple):
-    """A teacher network: activation of its units, their products T (M, M), weights w (M,), and "linear" or "sign"."""
+    """A teacher network: its activation, the units' products T (M, M) and weights w (M,), and "linear" or "sign"."""
 
     activation: Activation
     T: np.ndarray
@@ -23,7 +23,7 @@ class TeacherNetwork(NamedTuple):
     output: str = "linear"
 
     def of(self, fields: np.ndarray) -> np.ndarray:
-        """The outputs (n,) for fields (M, n) of the units."""
+        """Return the outputs (n,) for fields (M, n) of the units."""
         sums = self.w @ self.activation.both(fields)[0]
         return np.sign(sums) if self.output == "sign" else sums
 
@@ -37,7 +37,7 @@ def measured_error(
     generator: np.random.Generator,
     fields: int = FIELDS,
 ) -> np.ndarray:
-    r"""The generalization error as a mean over test fields, for teachers without a closed form.
+    r"""Estimate the generalization error as a mean over test fields, for teachers without a closed form.
 
     For students with closed forms only the teacher's fields y are drawn:
 
@@ -47,7 +47,7 @@ def measured_error(
     Parameters
     ----------
     activation : Activation
-        Of the students.
+            Activation of the students.
     teacher : Teacher
         The teacher network.
     R : array (..., K, M)
@@ -57,9 +57,9 @@ def measured_error(
     v : array (..., K)
         Weights of student units in the output.
     generator : numpy Generator
-        Draws the fields, the same for all leading axes.
-    fields : int
-        Number of test fields; the standard error falls with its square root.
+            Draws the same fields for all leading axes.
+        fields : int
+            Number of test fields. The standard error decays with its square root.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def measured_error(
     0.17
     """
 
-    def error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
+    def compute_error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
         target = teacher.of(y)
         if not activation.has_closed_forms:
             return float(np.mean((target - lane.v @ activation.both(lane.fields(y, normals))[0]) ** 2)) / 2
@@ -81,7 +81,7 @@ def measured_error(
         squares = summed(pairs(activation.I2, diagonal(lane.Q), lane.Q, diagonal(lane.Q)), lane.v, lane.v)
         return float(np.mean(target * target - 2 * target * outputs) + squares) / 2
 
-    return _over_lanes(error, teacher, R, Q, v, generator, fields)
+    return _over_lanes(compute_error, teacher, R, Q, v, generator, fields)
 
 
 def label_error(
@@ -93,12 +93,14 @@ def label_error(
     generator: np.random.Generator,
     fields: int = FIELDS,
 ) -> np.ndarray:
-    """The fraction of labels that the sign of the students' output gets wrong, over test fields; ties count 1/2.
+    """Estimate the fraction of labels that the sign of the students' output mispredicts, on test fields.
+
+    A tie counts 1/2.
 
     Parameters
     ----------
     activation : Activation
-        Of the students.
+            Activation of the students.
     teacher : Teacher
         The teacher network, whose output is a label.
     R : array (..., K, M)
@@ -108,9 +110,9 @@ def label_error(
     v : array (..., K)
         Weights of student units in the output.
     generator : numpy Generator
-        Draws the fields, the same for all leading axes.
-    fields : int
-        Number of test fields; the standard error falls with its square root.
+            Draws the same fields for all leading axes.
+        fields : int
+            Number of test fields. The standard error decays with its square root.
 
     Returns
     -------
@@ -124,15 +126,15 @@ def label_error(
     1.0
     """
 
-    def error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
+    def compute_error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
         outputs = lane.v @ activation.both(lane.fields(y, normals))[0]
         return float(np.mean(1 - np.sign(teacher.of(y)) * np.sign(outputs))) / 2
 
-    return _over_lanes(error, teacher, R, Q, v, generator, fields)
+    return _over_lanes(compute_error, teacher, R, Q, v, generator, fields)
 
 
 class _Lane(NamedTuple):
-    """One network: its fields are mean @ y and a rest of covariances (K, K), given the teacher's y (M, n)."""
+    """A student network: given the teacher's y (M, n), its fields are mean @ y plus a rest of covariances (K, K)."""
 
     mean: np.ndarray
     rest: np.ndarray
@@ -156,7 +158,7 @@ def _over_lanes(
     generator: np.random.Generator,
     fields: int,
 ) -> np.ndarray:
-    """An error of every network of leading axes (...), all with the same test fields."""
+    """Estimate an error of each network of the leading axes (...), with the same test fields for all."""
     leading = np.broadcast_shapes(R.shape[:-2], Q.shape[:-2], v.shape[:-1])
     R, Q = (np.broadcast_to(G, leading + G.shape[-2:]) for G in (R, Q))
     v = np.broadcast_to(v, leading + v.shape[-1:])
@@ -165,5 +167,5 @@ def _over_lanes(
     normals = generator.standard_normal((K, fields))
     mean = R @ np.linalg.pinv(teacher.T, hermitian=True)
     rest = Q - mean @ R.swapaxes(-1, -2)
-    lanes = (_Lane(mean[at], rest[at], Q[at], v[at]) for at in np.ndindex(leading))
-    return np.array([error(lane, y, normals) for lane in lanes]).reshape(leading)
+    networks = (_Lane(mean[index], rest[index], Q[index], v[index]) for index in np.ndindex(leading))
+    return np.array([error(network, y, normals) for network in networks]).reshape(leading)

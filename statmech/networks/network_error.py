@@ -1,4 +1,4 @@
-r"""The generalization error of a network of two layers, from the products of its units or from their coordinates.
+r"""The generalization error of a two-layer network, from the products of its units or from their coordinates.
 
 With the outputs' difference :math:`e = \sum_mw_mg(y_m) - \sum_kv_kg(h_k)` and :math:`I_2` of `statmech.activations`,
 
@@ -13,16 +13,17 @@ closest to it, a teacher's or none (:math:`b_k = 0`), and let :math:`u_k = h_k -
 .. math:: e = \sum_m\Omega_mg(y_m) - \Omega_0\,g(0) - \sum_kv_k\int_0^1ds\,g'(b_k+su_k)\,u_k,
           \qquad \Omega_0 = \sum_{k:b_k=0}v_k .
 
-All terms of e are now small, and :math:`2\epsilon_g` is the sum of their products. With :math:`x_k = b_k+su_k` these
-are integrals over s of :math:`\langle g(y_m)g'(x_k)u_k\rangle = I_3`, and over s and t of
+All terms of e are now small, and :math:`2\epsilon_g` is the sum of their products. With :math:`x_k = b_k+su_k` the
+averages are integrals over s of :math:`\langle g(y_m)g'(x_k)u_k\rangle = I_3`, and over s and t of
 
 .. math:: \langle g'(x_k)g'(x_l)u_ku_l\rangle = \langle u_ku_l\rangle J_2(C)
           + \frac{d}{d\varepsilon}J_2\big(C+\varepsilon(c_kc_l^\mathsf{T}+c_lc_k^\mathsf{T})\big)\Big|_{\varepsilon=0}
 
 by Stein's lemma, used twice: C is the covariance matrix of :math:`(x_k, x_l)` and :math:`c_k` their covariances with
-:math:`u_k`. This takes :math:`g(0) = 0`, as all activations here have. For an odd g a
+:math:`u_k`. This requires :math:`g(0) = 0`, which all activations here satisfy. For an odd g a
 student may also be closest to the opposite of a unit, :math:`b_k = -y_m`, which enters :math:`\Omega_m` with -v. Linear
-units need none of this: their error is the squared length of :math:`\sum_mw_m\mathbf B_m-\sum_kv_k\mathbf J_k`.
+units need no such comparison: their error is the squared length of
+:math:`\sum_mw_m\mathbf B_m-\sum_kv_k\mathbf J_k`.
 
 **ReLU.** :math:`J_2` bends where :math:`x_k` and :math:`x_l` coincide. Students near the same unit have a closed form,
 
@@ -43,24 +44,24 @@ from statmech.activations import Activation, Linear, Relu
 from statmech.numerics.gaussian import Array, legendre, namespace, one_minus_cos, x_minus_sin
 from statmech.numerics.orthants import ratio, root
 
-NODES, FEW = 24, 4  # of each integral over s, and where all changes are short; relative errors 1e-12 and 1e-15
-SHORT = 1e-3  # square of a change that is short relative to the units' variances
-NEAR = 1e-6  # of the outputs' squares: a smaller error has lost six digits or more in the sums
-BLOCK = 1024  # networks of one unit in a block
+NODES, FEW = 24, 4  # per integral over s: relative errors of 1e-12 and, for short changes, 1e-15
+SHORT = 1e-3  # squared change relative to the units' variances
+NEAR = 1e-6  # relative to the squared outputs: the sums of a smaller error have lost six digits or more
+BLOCK = 1024  # networks with one unit per block
 
-Nodes = tuple[np.ndarray, np.ndarray]  # and their weights
+Nodes = tuple[np.ndarray, np.ndarray]  # nodes and weights
 
 
 def generalization_error(
     activation: Activation, T: Array, w: Array, R: Array, Q: Array, v: Array, output: str = "linear"
 ) -> Array:
-    r"""The generalization error :math:`\epsilon_g` from the products of units.
+    r"""Return the generalization error :math:`\epsilon_g` from the products of units.
 
     Parameters
     ----------
     activation : Activation
-        Of students and teacher; it must have closed forms, or be made by
-        `statmech.networks.lattice_averages.averages_of`.
+            Activation of students and teacher, with closed forms or from
+            `statmech.networks.lattice_averages.averages_of`.
     T : array (M, M)
         Products of teacher units.
     w : array (M,)
@@ -81,7 +82,7 @@ def generalization_error(
     Raises
     ------
     NotImplementedError
-        For labels of more than one teacher unit, and for an activation without closed forms.
+            If labels come from several teacher units, or if the activation has no closed forms.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def generalization_error(
     students = summed(pairs(activation.I2, diagonal(Q), Q, diagonal(Q)), v, v)
     if output == "sign":
         if len(w) > 1:
-            raise NotImplementedError("labels of one teacher unit only")
+            raise NotImplementedError(f'output="sign" supports a teacher with one unit, not {len(w)}')
         cross = summed(pairs(activation.S2, diagonal(Q), R, diagonal(T)), v, np.sign(w))
         return (1 + students) / 2 - cross
     teacher = summed(pairs(activation.I2, diagonal(T), T, diagonal(T)), w, w)
@@ -102,17 +103,17 @@ def generalization_error(
 
 
 def diagonal(G: Array) -> Array:
-    """The diagonals (..., K) of matrices (..., K, K)."""
+    """Return the diagonals (..., K) of matrices (..., K, K)."""
     return namespace(G).diagonal(G, axis1=-2, axis2=-1)
 
 
 def summed(averages: Array, left: Array, right: Array) -> Array:
-    """Averages (..., K, L) summed with the weights (..., K) and (..., L) of their fields."""
+    """Sum averages (..., K, L) with the weights (..., K) and (..., L) of their fields."""
     return (averages * left[..., :, None] * right[..., None, :]).sum((-2, -1))
 
 
 def pairs(average: Callable[[Array], Array], left: Array, product: Array, right: Array) -> Array:
-    """The averages (..., K, L) of all pairs of fields of variances (..., K) and (..., L)."""
+    """Average over all pairs (..., K, L) of fields with variances (..., K) and (..., L)."""
     xp = namespace(product)
     a, b, c = xp.broadcast_arrays(left[..., :, None], right[..., None, :], product)
     return average(xp.stack([xp.stack([a, c]), xp.stack([c, b])]))
@@ -121,12 +122,12 @@ def pairs(average: Callable[[Array], Array], left: Array, product: Array, right:
 def error_of_coordinates(
     activation: Activation, rows: np.ndarray, w: np.ndarray, along: np.ndarray, across: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
-    r"""The generalization error from students' coordinates, accurate relative to itself however small it is.
+    r"""Return the generalization error from students' coordinates, with a small relative error at any size.
 
     Parameters
     ----------
     activation : Activation
-        Of students and teacher, with closed forms; one without `J2_along` has the error of the sums.
+            Activation of students and teacher, with closed forms. Without `J2_along` the error comes from the sums.
     rows : array (M, M)
         Coordinates of the teacher units, :math:`T = LL^\mathsf{T}`.
     w : array (M,)
@@ -134,7 +135,7 @@ def error_of_coordinates(
     along : array (..., K, M)
         Coordinates of the students on the same axes.
     across : array (..., K, K)
-        Products of the rest of the students' vectors, orthogonal to the teacher's axes.
+            Products of the students' components orthogonal to the teacher's axes.
     v : array (..., K)
         Weights of student units in the output.
 
@@ -157,8 +158,10 @@ def error_of_coordinates(
     )
     block = max(BLOCK // max(K, M) ** 2, 1)
     errors = [
-        _of_block(activation, rows, w, along[at : at + block], across[at : at + block], v[at : at + block])
-        for at in range(0, len(v), block)
+        _of_block(
+            activation, rows, w, along[start : start + block], across[start : start + block], v[start : start + block]
+        )
+        for start in range(0, len(v), block)
     ]
     return np.concatenate([np.zeros(0), *errors]).reshape(leading)
 
@@ -166,38 +169,38 @@ def error_of_coordinates(
 def _of_block(
     activation: Activation, rows: np.ndarray, w: np.ndarray, along: np.ndarray, across: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
-    """The errors (lanes,): from sums where these keep their digits, else from small differences."""
+    """Return the errors (L,) of L networks: from sums where these keep their digits, otherwise from differences."""
     if _is(activation, Linear):
-        apart = w @ rows - (v[:, None, :] @ along)[:, 0]
-        return ((apart**2).sum(-1) + summed(across, v, v)) / 2
+        difference = w @ rows - (v[:, None, :] @ along)[:, 0]
+        return ((difference**2).sum(-1) + summed(across, v, v)) / 2
     T, R, Q = rows @ rows.T, along @ rows.T, along @ along.swapaxes(-1, -2) + across
     error = np.array(generalization_error(activation, T, w, R, Q, v))
-    near = error < NEAR * (_squares(activation, T, w) + _squares(activation, Q, v))
-    if near.any() and _has_differences(activation):
-        error[near] = _Near(activation, rows, w, along[near], across[near], v[near]).error()
+    is_near = error < NEAR * (_squares(activation, T, w) + _squares(activation, Q, v))
+    if is_near.any() and _has_differences(activation):
+        error[is_near] = _Near(activation, rows, w, along[is_near], across[is_near], v[is_near]).error()
     return error
 
 
 def _is(activation: Activation, kind: type[Activation]) -> bool:
-    """True if the g of an activation is that of a class, which a subclass may have replaced."""
+    """Return True if an activation has the g of a class. A subclass may have overridden g."""
     return type(activation).both is kind.both
 
 
 def _has_differences(activation: Activation) -> bool:
-    """True if small differences can be averaged: J2_along is stated, g(0) = 0, and no kink but that of ReLU."""
-    stated = type(activation).J2_along is not Activation.J2_along
-    smooth = _is(activation, Relu) or not activation.kinks
-    return stated and smooth and float(activation.both(np.zeros(1))[0][0]) == 0.0
+    """Return True if small differences can be averaged: J2_along is defined, g(0) = 0, and no kink except ReLU's."""
+    has_derivative = type(activation).J2_along is not Activation.J2_along
+    is_smooth = _is(activation, Relu) or not activation.kinks
+    return has_derivative and is_smooth and float(activation.both(np.zeros(1))[0][0]) == 0.0
 
 
 def _squares(activation: Activation, G: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The averages of the squares of all units' outputs, added."""
+    """Sum the mean squared outputs of all units, times their squared weights."""
     variances = diagonal(G)
     return (v * v * activation.I2(np.array([[variances, variances], [variances, variances]]))).sum(-1)
 
 
 class _Near(NamedTuple):
-    """Students near their units: coordinates (lanes, K, M), products (lanes, K, K) of the rest, weights (lanes, K)."""
+    """Students near their units: coordinates (L, K, M), products (L, K, K) of the rest and weights (L, K)."""
 
     activation: Activation
     rows: np.ndarray
@@ -207,6 +210,7 @@ class _Near(NamedTuple):
     v: np.ndarray
 
     def error(self) -> np.ndarray:
+        """Return the errors (L,) as sums of products of small differences."""
         M, K = self.rows.shape[0], self.v.shape[-1]
         unit, sign = self._closest()
         base = sign[..., None] * np.vstack([self.rows, np.zeros(M)])[unit]
@@ -224,7 +228,7 @@ class _Near(NamedTuple):
         return total / 2
 
     def _closest(self) -> tuple[np.ndarray, np.ndarray]:
-        """The units closest to the students (lanes, K), M for none, and the signs with which they are closest."""
+        """Return the closest units to the students (L, K), M where 0 is closer, and the signs of the units."""
         squares, product = (self.rows**2).sum(-1), self.along @ self.rows.T
         sign = np.where(self.activation.odd & (product < 0), -1.0, 1.0)
         distance = np.concatenate([squares - 2 * sign * product, np.zeros_like(product[..., :1])], axis=-1)
@@ -233,22 +237,23 @@ class _Near(NamedTuple):
         return unit, np.take_along_axis(signs, unit[..., None], axis=-1)[..., 0]
 
     def _with_teacher(self, fields: _Fields, k: int, row: np.ndarray, nodes: Nodes) -> np.ndarray:
-        """The average of g(y) (g(h_k) - g(b_k))."""
+        """Average g(y) (g(h_k) - g(b_k))."""
         s, weight = nodes
         bb, bu, uu = (part[:, None] for part in fields.products(k, k))
-        by, uy = fields.base[:, k] @ row, fields.change[:, k] @ row
-        xx, xu, xy = bb + 2 * s * bu + s * s * uu, bu + s * uu, by[:, None] + s * uy[:, None]
+        b_y, uy = fields.base[:, k] @ row, fields.change[:, k] @ row
+        xx, xu, xy = bb + 2 * s * bu + s * s * uu, bu + s * uu, b_y[:, None] + s * uy[:, None]
         uy, uu, yy = uy[:, None] + 0 * s, uu + 0 * s, row @ row + 0 * xx
         return self.activation.I3(np.array([[xx, xu, xy], [xu, uu, uy], [xy, uy, yy]])) @ weight
 
     def _pair(self, fields: _Fields, k: int, l: int, same: np.ndarray, nodes: Nodes) -> np.ndarray:
-        """The average of (g(h_k) - g(b_k)) (g(h_l) - g(b_l))."""
+        """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l))."""
         if not _is(self.activation, Relu):
             return self._integral(fields, k, l, nodes)
         closed = self._of_relu(fields, k, l)
         return closed if same.all() else np.where(same, closed, self._integral(fields, k, l, nodes))
 
     def _integral(self, fields: _Fields, k: int, l: int, nodes: Nodes) -> np.ndarray:
+        """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l)) by quadrature over s and t."""
         t, weight = nodes
         s = t[:, None]
         (kk, ku, kuu), (ll, lu, luu) = (_wide(fields.products(i, i)) for i in (k, l))
@@ -263,45 +268,47 @@ class _Near(NamedTuple):
 
     @staticmethod
     def _of_relu(fields: _Fields, k: int, l: int) -> np.ndarray:
-        """In closed form for two students with the same unit."""
+        """Average the product of two students' differences from the same ReLU unit, in closed form."""
         sizes = [_relu_difference(*fields.products(i, i)) for i in (k, l)]
         if k == l:
             return sizes[0]
         (bb, bu, uu), (_, bw, ww) = fields.products(k, k), fields.products(l, l)
         uw = fields.products(k, l)[2]
-        between = _relu_difference(bb + 2 * bw + ww, bu - bw + uw - ww, uu + ww - 2 * uw)
-        return (sizes[0] + sizes[1] - between) / 2
+        difference = _relu_difference(bb + 2 * bw + ww, bu - bw + uw - ww, uu + ww - 2 * uw)
+        return (sizes[0] + sizes[1] - difference) / 2
 
 
 class _Fields(NamedTuple):
-    """Coordinates of the units b_k and of the changes u_k from them (lanes, K, M), and products of the rest."""
+    """Coordinates of the units b_k and of the changes u_k from b_k (L, K, M), and products of the rest."""
 
     base: np.ndarray
     change: np.ndarray
     across: np.ndarray
 
     def size(self) -> np.ndarray:
-        """The averages of u_k u_k, (lanes, K)."""
+        """Return the averages of u_k u_k, (L, K)."""
         return (self.change**2).sum(-1) + diagonal(self.across)
 
     def products(self, k: int, l: int) -> list[np.ndarray]:
-        """The averages of b_k b_l, b_k u_l and u_k u_l, (lanes,) each."""
+        """Return the averages of b_k b_l, b_k u_l and u_k u_l, (L,) each."""
         pairs = ((self.base, self.base), (self.base, self.change), (self.change, self.change))
         bb, bu, uu = ((left[:, k] * right[:, l]).sum(-1) for left, right in pairs)
         return [bb, bu, uu + self.across[:, k, l]]
 
 
 def _wide(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Append two axes for the quadrature nodes."""
     return [array[:, None, None] for array in arrays]
 
 
 def _matrix(a: np.ndarray, c: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Stack the covariance matrices (2, 2, ...) of two fields with variances a, b and covariance c."""
     a, c, b = np.broadcast_arrays(a, c, b)
     return np.array([[a, c], [c, b]])
 
 
 def _relu_difference(yy: np.ndarray, yu: np.ndarray, uu: np.ndarray) -> np.ndarray:
-    """The average of (g(y + u) - g(y))^2 for ReLU, from those of y^2, y u and u^2."""
+    """Average (g(y + u) - g(y))^2 for ReLU, from the averages of y^2, y u and u^2."""
     hh = np.maximum(yy + 2 * yu + uu, 0.0)
     h, y = np.sqrt(hh), root(yy)
     radial = ratio(2 * yu + uu, h + y)

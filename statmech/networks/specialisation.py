@@ -1,11 +1,11 @@
-r"""Specialisation of a network's students: how far each has turned to a teacher unit.
+r"""Specialisation of a network's students: the alignment of each student with a teacher unit.
 
 With the cosines :math:`\rho_{km} = R_{km}/\sqrt{Q_{kk}T_{mm}}`, and n = min(K, M),
 
 .. math:: \rho = \max_\pi\frac1n\sum_{i=1}^n \rho_{k_i m_i}
 
-over all assignments of n students to n teacher units. Runs specialise to different assignments, so that means of R
-over runs vanish where the mean of this does not.
+over all assignments of n students to n teacher units. Runs specialise to different assignments, so that the mean of R
+over runs may vanish where the mean of :math:`\rho` does not.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from math import perm
 
 import numpy as np
 
-ROUNDING = 1e-9  # of a cosine
-MOST = 24  # assignments that are enumerated, for all leading axes together
+ROUNDING = 1e-9  # cosines
+MOST = 24  # total over leading axes
 
 
 def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """The mean cosine of min(K, M) pairs of students and teacher units in the best assignment.
+    """Return the mean cosine of min(K, M) pairs of students and teacher units in the best assignment.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     R : array (..., K, M)
         Products of student and teacher units.
     Q : array (..., K, K)
-        Products of student units; a unit of length 0 has cosine 0 with all others.
+            Products of student units. A unit of length 0 has cosine 0 with all others.
 
     Returns
     -------
@@ -41,23 +41,24 @@ def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     >>> round(float(specialisation(np.eye(2), R, np.eye(2))), 12)                    # each with the other's number
     0.85
     """
-    squares = np.maximum(np.diagonal(Q, axis1=-2, axis2=-1), 0.0)  # rounding may leave less than 0 of a unit that fades
+    squares = np.maximum(np.diagonal(Q, axis1=-2, axis2=-1), 0.0)  # rounding may make a fading unit's square negative
     lengths = np.sqrt(squares)[..., :, None] * np.sqrt(np.diagonal(T))
     cosines = np.divide(R, lengths, out=np.zeros(np.broadcast_shapes(R.shape, lengths.shape)), where=lengths > 0)
     if cosines.shape[-2] > cosines.shape[-1]:
         cosines = np.swapaxes(cosines, -1, -2)
-    few, many = cosines.shape[-2:]
-    return (_enumerated if perm(many, few) <= MOST else _assigned)(cosines)
+    num_rows, num_columns = cosines.shape[-2:]
+    return (_enumerated if perm(num_columns, num_rows) <= MOST else _assigned)(cosines)
 
 
 def on_plateau(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """True where students have not left the symmetric plateau: their specialisation lies closer to that of students who
-    all point to the mean of the teacher's units than to 1.
+    """Return True where students have not left the symmetric plateau.
+
+    Their specialisation is then closer to the specialisation of students parallel to the mean teacher unit than to 1.
 
     Parameters
     ----------
     T, R, Q
-        Those of `specialisation`.
+            As in `specialisation`.
 
     Returns
     -------
@@ -75,18 +76,18 @@ def on_plateau(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
 
 
 def _enumerated(cosines: np.ndarray) -> np.ndarray:
-    """The best of all assignments, for cosines (..., n, more)."""
-    few, many = cosines.shape[-2:]
-    assignments = np.array(list(itertools.permutations(range(many), few)))
-    return np.asarray(cosines[..., np.arange(few), assignments].mean(-1).max(-1))
+    """Return the best mean cosine over all assignments, for cosines (..., n, m) with n <= m."""
+    num_rows, num_columns = cosines.shape[-2:]
+    assignments = np.array(list(itertools.permutations(range(num_columns), num_rows)))
+    return np.asarray(cosines[..., np.arange(num_rows), assignments].mean(-1).max(-1))
 
 
 def _assigned(cosines: np.ndarray) -> np.ndarray:
-    """The best assignment of each matrix in turn; NaN where there is one."""
+    """Solve the assignment problem of each matrix in turn. A matrix with NaN yields NaN."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     flat = cosines.reshape(-1, *cosines.shape[-2:])
     means = np.full(len(flat), np.nan)
-    for at in np.flatnonzero(np.isfinite(flat).all((-2, -1))):
-        means[at] = flat[at][linear_sum_assignment(flat[at], maximize=True)].mean()
+    for index in np.flatnonzero(np.isfinite(flat).all((-2, -1))):
+        means[index] = flat[index][linear_sum_assignment(flat[index], maximize=True)].mean()
     return means.reshape(cosines.shape[:-2])

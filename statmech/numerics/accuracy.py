@@ -1,7 +1,7 @@
-"""The accuracy of theory: all its digits, or those that a chart can show.
+"""The accuracy of theory: full precision, or the precision that a chart can show.
 
-A step of a slider has a tenth of a second. The equations of inputs with hundreds of variances take longer with all
-digits, and a chart shows three of them.
+A step of a slider has a tenth of a second. The equations of inputs with hundreds of variances take longer at full
+precision, and a chart shows three digits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ENOUGH_FOR_CHARTS: ContextVar[bool] = ContextVar("enough for charts", default=F
 
 @contextmanager
 def accurate_enough_for_charts() -> Iterator[None]:
-    """A context in which theory that is slow with all digits errs by some 1e-5 of its values.
+    """Lower the accuracy of slow theory to a relative error of about 1e-5 within a `with` block.
 
     >>> with accurate_enough_for_charts():
     ...     is_enough_for_charts()
@@ -29,7 +29,7 @@ def accurate_enough_for_charts() -> Iterator[None]:
 
 
 def is_enough_for_charts() -> bool:
-    """Whether theory that errs by some 1e-5 is accurate enough.
+    """Return True if theory may have a relative error of about 1e-5.
 
     >>> is_enough_for_charts()
     False

@@ -1,8 +1,8 @@
 r"""The error function of normal fields with its derivative, from one exponential, for loops that XLA compiles.
 
 XLA computes :math:`\mathrm{erf}` in float64 from rational functions and an exponential, and the derivative from another
-exponential. With :math:`E = e^{-x^2/2}` both follow from one, and a step of a network of 2 + 2 units takes a quarter
-less time (`benchmarks/networks.py`; in float32 it would take more),
+exponential. With :math:`E = e^{-x^2/2}` both follow from one exponential, which makes a step of a network of 2 + 2
+units a quarter faster (`benchmarks/networks.py`; in float32 the step would be slower),
 
 .. math:: \mathrm{erf}(x/\sqrt2) = \mathrm{sgn}(x)\,\big(1 - E\,Q(|x|)\big), \qquad
           Q(z) = e^{z^2/2}\,\mathrm{erfc}(z/\sqrt2),
@@ -10,7 +10,7 @@ less time (`benchmarks/networks.py`; in float32 it would take more),
 where Q is smooth in z/(z + c) (Shepherd & Laframboise 1981, who expand :math:`(1+2u)e^{u^2}\mathrm{erfc}(u)`). `SERIES`
 is a polynomial in :math:`s = a - b/(z + c)`, which is -1 at z = 0 and 1 at :math:`z = 4\sqrt2`, :math:`c =
 3.5\sqrt2`: its coefficients minimise the squared error at 600 Chebyshev nodes of s, weighted by :math:`E + 0.001`.
-The error of erf is at most 1e-15 everywhere, absolutely: below x = 1e-3, less than 12 digits of erf itself are right.
+The absolute error of erf is at most 1e-15 everywhere: below x = 1e-3, fewer than 12 digits of erf itself are correct.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ SERIES = (
     1.3090130790426425e-09,
     1.4329591386315307e-10,
 )
-A, B, C = 2.75, 13.125 * math.sqrt(2), 3.5 * math.sqrt(2)
+A, B, C = 2.75, 13.125 * math.sqrt(2), 3.5 * math.sqrt(2)  # a, b and c
 
 
 def erf_and_derivative(x: Array) -> tuple[Array, Array]:
-    """erf(x / sqrt 2) to 1e-15, and its derivative.
+    """Return erf(x / sqrt 2), with an absolute error of 1e-15, and its derivative.
 
     Parameters
     ----------
     x : array
-        From NumPy arrays or, traced, from JAX arrays, in float64.
+            NumPy array or traced JAX array, in float64.
 
     Returns
     -------
     g, derivative : arrays
-        Of the same shape.
+            Arrays of the same shape.
 
     Examples
     --------

@@ -4,7 +4,7 @@ A learning rule jumps or bends at its kinks, and a quadrature across a jump does
 with 200 nodes still errs by 4e-4). `panels` therefore cuts the line at given edges and puts a Gauss-Legendre
 rule on each piece, where the integrand is smooth and the error decreases exponentially with the number of nodes.
 
-Functions take NumPy or JAX arrays and return the same kind; JAX is not imported here.
+Functions take NumPy or JAX arrays and return the same kind. JAX is not imported here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Array = Any  # a NumPy array, a JAX array or tracer, or a float; see `namespace`
 
 NODES = 32  # per panel; doubling them changes no average of a shipped rule by more than 1e-12 (tested)
 LEFT = 8.0  # below -LEFT the hazard is a continued fraction
-TINY = 1e-200  # in place of a divisor 0 whose quotient does not matter
-TAIL = 9.5  # standard deviations kept; the mass beyond is 2e-21
+TINY = 1e-200  # replaces a divisor 0 whose quotient does not matter
+TAIL = 9.5  # standard deviations: the probability outside is 2e-21
 
 
 def namespace(x: Array) -> Any:
-    """The array module of `x`: `numpy` or `jax.numpy`.
+    """Return the array module of `x`: `numpy` or `jax.numpy`.
 
     >>> namespace(1.0).__name__
     'numpy'
@@ -33,7 +33,7 @@ def namespace(x: Array) -> Any:
 
 @cache
 def legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights, shape (nodes,), of the Gauss-Legendre rule on [0, 1].
+    """Return nodes and weights (nodes,) of the Gauss-Legendre rule on [0, 1].
 
     >>> x, w = legendre(4)
     >>> round(float(w @ x**7), 12)
@@ -44,9 +44,9 @@ def legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def legendre_per_panel(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
-    """Nodes and weights, shape (p, ..., nodes), of a Gauss-Legendre rule on each of the p panels of edges (p + 1, ...).
+    """Return nodes and weights (p, ..., nodes) of a Gauss-Legendre rule on each of the p panels of edges (p + 1, ...).
 
-    Edges may coincide: an empty panel has weight 0. Where they decrease the weights are negative.
+    Edges may coincide: an empty panel has weight 0. Where they decrease, the weights are negative.
     """
     x, w = legendre(nodes)
     left, width = edges[:-1, ..., None], namespace(edges).diff(edges, axis=0)[..., None]
@@ -54,7 +54,7 @@ def legendre_per_panel(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
 
 
 def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
-    r"""Nodes and weights of Gauss-Legendre rules between successive edges.
+    r"""Return nodes and weights of Gauss-Legendre rules between successive edges.
 
     .. math:: \int_{e_0}^{e_p} f(x)\,dx \approx \sum_{i=1}^p (e_i - e_{i-1})
               \sum_n w_n\, f(e_{i-1} + (e_i - e_{i-1})\,x_n)
@@ -62,7 +62,7 @@ def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
     Parameters
     ----------
     edges : array (p + 1, ...)
-        Edges of the p panels; they may coincide or decrease, see `legendre_per_panel`.
+            Edges of the p panels. They may coincide or decrease, see `legendre_per_panel`.
     nodes : int
         Nodes per panel.
 
@@ -81,7 +81,7 @@ def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
 
 
 def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss-Legendre rules on the line cut at the edges, for averages over a Gaussian.
+    """Return nodes and weights of Gauss-Legendre rules on the line cut at the edges, for averages over a Gaussian.
 
     Edges are clipped to [-TAIL, TAIL] and sorted, and may coincide. Their number is fixed by the caller, so the
     quadrature compiles once for all values of the edges.
@@ -108,12 +108,12 @@ def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
 
 
 def density(x: Array) -> Array:
-    r"""The standard normal density :math:`\varphi(x) = e^{-x^2/2}/\sqrt{2\pi}`."""
+    r"""Return the standard normal density :math:`\varphi(x) = e^{-x^2/2}/\sqrt{2\pi}`."""
     return namespace(x).exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
 
 
 def cumulative(x: Array) -> Array:
-    r"""The standard normal distribution function :math:`\Phi(x)`.
+    r"""Return the standard normal distribution function :math:`\Phi(x)`.
 
     >>> float(cumulative(1.0).round(6))
     0.841345
@@ -126,7 +126,7 @@ def cumulative(x: Array) -> Array:
 
 
 def quantile(probability: Array) -> Array:
-    r"""The x at which :math:`\Phi(x)` is this probability, minus infinity at 0.
+    r"""Return the standard normal quantile, the inverse of :math:`\Phi`. It is minus infinity at probability 0.
 
     >>> float(quantile(0.025).round(6))
     -1.959964
@@ -139,9 +139,9 @@ def quantile(probability: Array) -> Array:
 
 
 def hazard(x: Array) -> Array:
-    r""":math:`\varphi(x)/\Phi(x)`, which tends to -x in the far left tail, where both underflow.
+    r"""Return :math:`\varphi(x)/\Phi(x)`, which tends to -x in the far left tail, where both underflow.
 
-    The relative error is below 1e-14 up to x = 8, and beyond that of the density.
+    The relative error is below 1e-14 up to x = 8, and equals the error of the density at larger x.
 
     >>> [float(value.round(6)) for value in hazard(np.array([-1e8, -6.0, 0.0, 6.0]))]
     [100000000.0, 6.158483, 0.797885, 0.0]
@@ -174,7 +174,7 @@ def mills_ratio(x: Array) -> Array:
 
 
 def hazard_excess(x: Array) -> Array:
-    r""":math:`x + \varphi(x)/\Phi(x)`, which tends to -1/x in the far left tail, where both terms cancel.
+    r"""Return :math:`x + \varphi(x)/\Phi(x)`, which tends to -1/x in the far left tail, where both terms cancel.
 
     >>> [float(value.round(6)) for value in 1e8 * hazard_excess(np.array([-1e8, -1e4]))]
     [1.0, 9999.9998]
@@ -183,12 +183,12 @@ def hazard_excess(x: Array) -> Array:
 
 
 def _left_hazard(x: Array) -> Array:
-    """The hazard below -LEFT: at y = -x Laplace's continued fraction y + 1/(y + 2/(y + 3/(y + ...)))."""
+    """Return the hazard below -LEFT by Laplace's continued fraction y + 1/(y + 2/(y + ...)) at y = -x."""
     return namespace(x).maximum(-1.0 * x, LEFT) + _left_excess(x)
 
 
 def _left_excess(x: Array) -> Array:
-    """Laplace's continued fraction without its first term."""
+    """Return Laplace's continued fraction without its first term."""
     y = namespace(x).maximum(-1.0 * x, LEFT)
     fraction = y
     for term in range(12, 1, -1):
@@ -197,7 +197,7 @@ def _left_excess(x: Array) -> Array:
 
 
 def step(x: Array) -> Array:
-    r"""The step function :math:`\Theta(x)`, 1 where x > 0 and 0 elsewhere.
+    r"""Return the step function :math:`\Theta(x)`, 1 where x > 0 and 0 elsewhere.
 
     >>> step(np.array([-1.0, 0.0, 2.0]))
     array([0., 0., 1.])
@@ -206,9 +206,9 @@ def step(x: Array) -> Array:
 
 
 def x_minus_sin(x: Array) -> Array:
-    r""":math:`x - \sin x` without the cancellation at small x, where it is :math:`x^3/6`.
+    r"""Return :math:`x - \sin x` without cancellation at small x, where it is :math:`x^3/6`.
 
-    Relative error below 1e-14 for all x in [0, 2 pi]; the plain difference has no correct digit at x = 1e-6.
+    The relative error is below 1e-14 for all x in [0, 2 pi]. The plain difference has no correct digit at x = 1e-6.
 
     >>> float(x_minus_sin(np.float64(1e-6)))
     1.666666666666...e-19
@@ -216,17 +216,17 @@ def x_minus_sin(x: Array) -> Array:
     xp = namespace(x)
     small = xp.where(abs(x) < 1.0, x, 0.0)
     series, term = 0.0, small
-    for k in range(1, 10):  # x^3/3! - x^5/5! + ...; nine terms reach 1e-17 relative at x = 1
+    for k in range(1, 10):  # x^3/3! - x^5/5! + ...: nine terms have a relative error of 1e-17 at x = 1
         term = -term * small * small / ((2 * k) * (2 * k + 1))
         series = series - term
     return xp.where(abs(x) < 1.0, series, x - xp.sin(x))
 
 
 def one_minus_cos(x: Array) -> Array:
-    r""":math:`1 - \cos x = 2\sin^2(x/2)`, without cancellation at small x."""
+    r"""Return :math:`1 - \cos x = 2\sin^2(x/2)`, without cancellation at small x."""
     return 2 * namespace(x).sin(x / 2) ** 2
 
 
 def nonzero(x: Array) -> Array:
-    """Return x, or TINY in place of 0, so that a quotient whose value does not matter stays finite."""
+    """Return x with TINY instead of 0, so that a quotient whose value does not matter stays finite."""
     return namespace(x).where(abs(x) < TINY, TINY, x)

@@ -4,7 +4,7 @@ For two and three variables they follow from the angles :math:`\theta_{ij} = \ar
 
 .. math:: P_2 = \frac{\pi-\theta_{12}}{2\pi}, \qquad P_3 = \frac{2\pi-\theta_{12}-\theta_{13}-\theta_{23}}{4\pi} .
 
-**Four variables** have no closed form, but one line integral (Plackett 1954). A normal density satisfies
+**Four variables** have no closed form, but a single line integral (Plackett 1954). A normal density satisfies
 :math:`\partial p/\partial\rho_{ij} = \partial^2p/\partial x_i\partial x_j`, so that
 
 .. math:: \frac{\partial P_4}{\partial\rho_{ij}} = \langle\delta(x_i)\delta(x_j)\Theta(x_k)\Theta(x_l)\rangle
@@ -20,12 +20,12 @@ By the identities of Jacobi and Sylvester :math:`\tan\psi = \sqrt{D_4\,D_{ij}}/D
 four variables, of i and j, and of the rows i, j, k and columns i, j, l. They are linear in :math:`t^2`: with
 :math:`t = \cos\phi`, :math:`D(t) = D(0)\sin^2\phi + D(1)\cos^2\phi`, without cancellation. If the variables are nearly
 dependent, :math:`1-r^2 = D_4/D_{234}\ll1`, the integrand varies on the scale :math:`\phi\sim\delta = \sqrt{1-r^2}`:
-:math:`\phi = \delta\sinh s` leaves it analytic for :math:`|\mathrm{Im}\,s| < \pi/2`, and few Gauss-Legendre nodes in s
+:math:`\phi = \delta\sinh s` keeps it analytic for :math:`|\mathrm{Im}\,s| < \pi/2`, and few Gauss-Legendre nodes in s
 suffice for every :math:`\delta`.
 
-**Degenerate covariances.** Where x_i and x_j coincide, :math:`\psi_{jl|i}` has no value; those of (i, j) and (j, i) are
-supplements of each other in every limit, so that :math:`\pi/2` for both gives the probability of the other three; where
-three coincide, the three angles are :math:`\pi` together. A variable of variance 0 is never positive.
+**Degenerate covariances.** Where x_i and x_j coincide, :math:`\psi_{jl|i}` is undefined. The angles for (i, j) and
+(j, i) are supplements of each other in every limit, so that setting both to :math:`\pi/2` gives the probability of the
+other three. Where three coincide, the three angles add up to :math:`\pi`. A variable of variance 0 is never positive.
 
 Covariances have their matrix indices first, C (n, n, ...), in NumPy or JAX.
 """
@@ -38,15 +38,15 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array, legendre, namespace
 
-NODES = 48  # of the line integral: it errs by less than 4e-14 where delta is above 1e-4, else by 5e-9 (tested)
-SHORTEST = 1e-6  # the least delta that is resolved: a shorter one changes the integral by its square
-ALIKE = 4e-15  # squared sine of an angle of two variables that coincide to rounding
-ROUNDING = 1e-12  # of determinants of three rows
+NODES = 48  # the error is less than 4e-14 where delta is above 1e-4, otherwise 5e-9 (tested)
+SHORTEST = 1e-6  # a smaller delta changes the integral only by its square
+ALIKE = 4e-15  # squared sine of the angle between variables that coincide up to rounding
+ROUNDING = 1e-12  # for determinants of three rows
 SINE_OF_THIRD = np.sqrt(3) / 2
 
 
 def positive(C: Array) -> Array:
-    """1 where all variances of C (n, n, ...) are positive, else 0.
+    """Return 1 where all variances of C (n, n, ...) are positive, else 0.
 
     >>> float(positive(np.diag([1.0, 0.0])))
     0.0
@@ -56,7 +56,7 @@ def positive(C: Array) -> Array:
 
 
 def root(x: Array) -> Array:
-    """The square root, 0 for negative x, where its derivative is 0, too.
+    """Return the square root, and 0 for negative x, where the derivative is also 0.
 
     >>> root(np.array([-1.0, 4.0]))
     array([0., 2.])
@@ -66,7 +66,7 @@ def root(x: Array) -> Array:
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:
-    """The quotient, 0 where the denominator is not positive.
+    """Return the quotient, and 0 where the denominator is not positive.
 
     >>> ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
     array([0.5, 0. ])
@@ -76,9 +76,9 @@ def ratio(numerator: Array, denominator: Array) -> Array:
 
 
 def determinant(C: Array, i: int, j: int) -> Array:
-    r""":math:`C_{ii}C_{jj}-C_{ij}^2`, at least 0, and exactly 0 where the fields coincide or are opposite to rounding.
+    r"""Return :math:`C_{ii}C_{jj}-C_{ij}^2`, at least 0, and exactly 0 where the fields are parallel up to rounding.
 
-    With :math:`c = |C_{ij}|` it is :math:`c\,(a+b) + ab`, a and b the variances less c.
+    With :math:`c = |C_{ij}|` it is :math:`c\,(a+b) + ab`, where a and b are the variances minus c.
 
     >>> C = np.full((2, 2), 0.1)
     >>> float(determinant(C, 0, 1))
@@ -92,7 +92,7 @@ def determinant(C: Array, i: int, j: int) -> Array:
 
 
 def angle(C: Array, i: int, j: int) -> Array:
-    r"""The angle :math:`\theta_{ij}` between two of the variables, from 0 to :math:`\pi`.
+    r"""Return the angle :math:`\theta_{ij}` between two of the variables, from 0 to :math:`\pi`.
 
     >>> float(angle(np.array([[1.0, 0.5], [0.5, 1.0]]), 0, 1) / np.pi)
     0.333333...
@@ -101,18 +101,18 @@ def angle(C: Array, i: int, j: int) -> Array:
 
 
 def angle_of(sine: Array, cosine: Array) -> Array:
-    """The angle of a sine and a cosine times a common factor; pi/2 where both are 0.
+    """Return the angle of a sine and a cosine times a common factor, and pi/2 where both are 0.
 
     >>> float(angle_of(0.0, -2.0) / np.pi)
     1.0
     """
     xp = namespace(sine)
-    nowhere = (sine == 0) & (cosine == 0)  # where arctan2 has no derivative
-    return np.pi / 2 - xp.arctan2(cosine, xp.where(nowhere, 1.0, sine))
+    is_undefined = (sine == 0) & (cosine == 0)  # arctan2 has no derivative there
+    return np.pi / 2 - xp.arctan2(cosine, xp.where(is_undefined, 1.0, sine))
 
 
 def orthant_2(C: Array) -> Array:
-    """The probability that two normal variables of covariances C (2, 2, ...) are positive.
+    """Return the probability that two normal variables of covariances C (2, 2, ...) are positive.
 
     >>> float(orthant_2(np.eye(2)))
     0.25
@@ -121,7 +121,7 @@ def orthant_2(C: Array) -> Array:
 
 
 def orthant_3(C: Array) -> Array:
-    """The probability that three normal variables of covariances C (3, 3, ...) are positive.
+    """Return the probability that three normal variables of covariances C (3, 3, ...) are positive.
 
     >>> float(orthant_3(np.eye(3)))
     0.125
@@ -131,12 +131,12 @@ def orthant_3(C: Array) -> Array:
 
 
 def orthant_4(C: Array) -> Array:
-    """The probability that four normal variables of covariances C (4, 4, ...) are positive.
+    """Return the probability that four normal variables of covariances C (4, 4, ...) are positive.
 
     Parameters
     ----------
     C : array (4, 4, ...)
-        Covariances; they may be singular.
+            Covariances, which may be singular.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def orthant_4(C: Array) -> Array:
 
 
 class Correlations:
-    """Correlations of three or four normal variables and the angles between two of them given others.
+    """Correlations of three or four normal variables, and the angles between two variables given others.
 
     >>> variables = Correlations((np.eye(4) + 1) / 2)
     >>> round(float(variables.given_one(0, 1, 2) / np.pi), 14), round(float(variables.given_two(0, 1, 2, 3)), 14)
@@ -170,87 +170,92 @@ class Correlations:
         self.all = self._of_four() if n == 4 else None
 
     def _unlike(self, some: Iterable[int], others: Iterable[int]) -> Array:
-        """1 where none of some variables coincides with one of others or is its opposite, else 0."""
+        """Return 1 where no variable of the first group is parallel to one of the second group, else 0."""
         pairs = [(i, j) for i in some for j in others if i != j]
         return self.xp.prod(self.xp.stack([1.0 - self.alike[pair] for pair in pairs]), axis=0)
 
     def _without(self, i: int, k: int, l: int) -> Array:
-        """Covariance of k and l, given i."""
+        """Return the covariance of k and l given i."""
         return self._unlike((i,), (k, l)) * (self.cosine[k, l] - self.cosine[i, k] * self.cosine[i, l])
 
     def _of_three(self, i: int, j: int, k: int) -> Array:
-        """The determinant of three variables."""
+        """Return the correlation determinant of three variables."""
         product = self.sine2[i, j] * self.sine2[i, k] - self._without(i, j, k) ** 2
         return self._unlike((i, j, k), (i, j, k)) * self.xp.maximum(product, 0.0)
 
     def _of_four(self) -> Array:
-        """The determinant of four variables, by elimination with the largest pivot: its error is that of one variance
-        given the others, not of the square of one where two pairs nearly coincide."""
+        """Return the determinant of four variables, by elimination with the largest pivot.
+
+        The error is the error of one conditional variance, not of the square of a variance where two pairs nearly
+        coincide.
+        """
         xp = self.xp
         rest = {(k, l): self.cosine[k, l] - self.cosine[0, k] * self.cosine[0, l] for k in (1, 2, 3) for l in (1, 2, 3)}
-        own = xp.stack([self.sine2[0, k] for k in (1, 2, 3)])
-        largest = xp.max(own, axis=0)
-        found = self._given_second(rest, 3, 1, 2)
+        variances = xp.stack([self.sine2[0, k] for k in (1, 2, 3)])
+        largest = xp.max(variances, axis=0)
+        result = self._given_second(rest, 3, 1, 2)
         for k, l, m in ((2, 1, 3), (1, 2, 3)):
-            found = xp.where(self.sine2[0, k] == largest, self._given_second(rest, k, l, m), found)
-        return self._unlike(range(4), range(4)) * xp.maximum(found, 0.0)
+            result = xp.where(self.sine2[0, k] == largest, self._given_second(rest, k, l, m), result)
+        return self._unlike(range(4), range(4)) * xp.maximum(result, 0.0)
 
     def _given_second(self, rest: dict[tuple[int, int], Array], k: int, l: int, m: int) -> Array:
-        """The determinant of the variables k, l, m given 0, by elimination of k."""
+        """Return the determinant of the variables k, l, m given variable 0, by elimination of k."""
         pivot = self.sine2[0, k]
-        own = self.sine2[0, l] - ratio(rest[k, l] ** 2, pivot), self.sine2[0, m] - ratio(rest[k, m] ** 2, pivot)
-        both = rest[l, m] - ratio(rest[k, l] * rest[k, m], pivot)
-        return pivot * (own[0] * own[1] - both**2)
+        variances = self.sine2[0, l] - ratio(rest[k, l] ** 2, pivot), self.sine2[0, m] - ratio(rest[k, m] ** 2, pivot)
+        covariance = rest[l, m] - ratio(rest[k, l] * rest[k, m], pivot)
+        return pivot * (variances[0] * variances[1] - covariance**2)
 
     def _minor(self, i: int, j: int, k: int, l: int) -> Array:
-        """The determinant of the rows i, j, k and columns i, j, l: the covariance of k and l given i and j, scaled."""
+        """Return the minor of rows i, j, k and columns i, j, l, a scaled covariance of k and l given i and j."""
         r = self.cosine
         left, right = r[i, l] - r[i, j] * r[j, l], r[j, l] - r[i, j] * r[i, l]
         minor = r[k, l] * self.sine2[i, j] - r[i, k] * left - r[j, k] * right
         return self._unlike((i, j), (k, l)) * self._unlike((i,), (j,)) * minor
 
     def given_one(self, i: int, k: int, l: int) -> Array:
-        """The angle between k and l, given that i is 0."""
+        """Return the angle between k and l, given that i is 0."""
         return self._angle(self._of_three(i, k, l), self._without(i, k, l), k, l)
 
     def given_two(self, i: int, j: int, k: int, l: int) -> Array:
-        """The angle between k and l, given that i and j are 0."""
+        """Return the angle between k and l, given that i and j are 0."""
         return self._angle(self.all * self.sine2[i, j], self._minor(i, j, k, l), k, l)
 
     def _angle(self, sine2: Array, cosine: Array, k: int, l: int) -> Array:
-        """The angle between k and l, given others, of its squared sine and its cosine times a common factor."""
+        """Return the conditional angle between k and l from its squared sine and its cosine, times a common factor."""
         xp, alike, opposite = self.xp, self.alike[k, l], self.cosine[k, l] < 0
-        nowhere = (sine2 <= 0) & (abs(cosine) < ROUNDING)
-        in_all = xp.where(opposite, -0.5, 0.5) * alike  # three that coincide: pi/3
-        return angle_of(xp.where(nowhere, 1.0, root(sine2)), xp.where(nowhere, in_all / SINE_OF_THIRD, cosine))
+        is_undefined = (sine2 <= 0) & (abs(cosine) < ROUNDING)
+        degenerate_cosine = xp.where(opposite, -0.5, 0.5) * alike  # three coinciding variables have the angle pi/3
+        return angle_of(
+            xp.where(is_undefined, 1.0, root(sine2)), xp.where(is_undefined, degenerate_cosine / SINE_OF_THIRD, cosine)
+        )
 
     def all_positive(self) -> Array:
-        """The probability that all four variables are positive."""
-        xp, others = self.xp, self._of_three(1, 2, 3)
-        phi, weight = self._path(others)
+        """Return the probability that all four variables are positive."""
+        xp, determinant_3 = self.xp, self._of_three(1, 2, 3)
+        phi, weight = self._path(determinant_3)
         sin2, cos2 = xp.sin(phi) ** 2, xp.cos(phi) ** 2
         total = sum(angle_of(root(self.sine2[pair]), self.cosine[pair]) for pair in ((1, 2), (1, 3), (2, 3)))
         result = (2 * np.pi - total) / (8 * np.pi)
         for j, k, l in ((1, 2, 3), (2, 1, 3), (3, 1, 2)):
             pair = sin2 + cos2 * self.sine2[0, j]  # 1 - t^2 r^2
-            along = self._without(j, k, l) * sin2 + self._minor(0, j, k, l) * cos2
-            psi = self._angle((others * sin2 + self.all * cos2) * pair, along, k, l)
+            covariance = self._without(j, k, l) * sin2 + self._minor(0, j, k, l) * cos2
+            psi = self._angle((determinant_3 * sin2 + self.all * cos2) * pair, covariance, k, l)
             speed = self.cosine[0, j] * ratio(xp.sin(phi), root(pair))
             result = result + xp.sum(weight * speed * (np.pi - psi), axis=0) / (4 * np.pi**2)
         for i, j in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
             rest = [k for k in range(4) if k != j]
             pairs = [(rest[0], rest[1]), (rest[0], rest[2]), (rest[1], rest[2])]
-            of_rest = sum(angle_of(root(self.sine2[pair]), self.cosine[pair]) for pair in pairs)
+            total_of_rest = sum(angle_of(root(self.sine2[pair]), self.cosine[pair]) for pair in pairs)
             same = self.alike[i, j] & (self.cosine[i, j] > 0)
-            result = xp.where(same, (2 * np.pi - of_rest) / (4 * np.pi), result)
+            result = xp.where(same, (2 * np.pi - total_of_rest) / (4 * np.pi), result)
         return result
 
     def _path(self, others: Array) -> tuple[Array, Array]:
-        """Nodes and weights (NODES, ...) of phi from 0 to pi/2, dense on the least scale on which angles change."""
+        """Return nodes and weights (NODES, ...) of phi in [0, pi/2], dense on the smallest scale of the angles."""
         xp = self.xp
         scales = [ratio(self._of_three(0, j, k), self.sine2[j, k]) for j, k in ((1, 2), (1, 3), (2, 3))]
         scales += [ratio(self.all, others), *(self.sine2[0, j] for j in (1, 2, 3))]
         delta = xp.sqrt(xp.min(xp.stack([xp.where(scale < SHORTEST**2, 1.0, scale) for scale in scales]), axis=0))
         x, w = (part.reshape((-1,) + (1,) * delta.ndim) for part in legendre(NODES))
-        reach = xp.arcsinh(np.pi / 2 / delta)
-        return delta * xp.sinh(reach * x), reach * w * delta * xp.cosh(reach * x)
+        max_s = xp.arcsinh(np.pi / 2 / delta)
+        return delta * xp.sinh(max_s * x), max_s * w * delta * xp.cosh(max_s * x)

@@ -1,4 +1,4 @@
-"""Checks of functions that users add: jumps that they do not state, and stated derivatives that are not theirs."""
+"""Checks of functions that users add: undeclared jumps and wrong derivatives."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-REACH = 8.0  # fields and stabilities are examined from -REACH to REACH
-DIFFERENCE, SLOPE_ERROR = 1e-6, 1e-4  # of a derivative by differences
+REACH = 8.0  # fields and stabilities
+DIFFERENCE, SLOPE_ERROR = 1e-6, 1e-4  # for derivatives by finite differences
 JUMP, WIDTH = 1e-3, 1e-9  # a larger step over a smaller width is a jump
 
 
 def between(kinks: Iterable[float]) -> Iterator[tuple[float, float]]:
-    """The intervals of -REACH to REACH between the kinks."""
+    """Return the intervals between the kinks within [-REACH, REACH]."""
     inside = (kink for kink in map(float, kinks) if -REACH < kink < REACH)
     return itertools.pairwise(np.sort([-REACH, REACH, *inside]))
 
 
 def jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> float | None:
-    """A place at which g jumps without a kink, None if there is none; quadrature across it would not converge.
+    """Find a point where g jumps outside its kinks, or return None if g has no such jump.
+
+    Quadrature across an undeclared jump would not converge.
 
     >>> round(jump(lambda x: np.sign(x - 0.25), kinks=(0.0,)), 6)
     0.25
@@ -38,7 +40,7 @@ def jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> float
 def wrong_slope(
     g: Callable[[np.ndarray], np.ndarray], slope: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]
 ) -> float | None:
-    """A place between kinks at which the derivative of g, by differences, is not the stated one; None if there is none.
+    """Find a point between kinks with a wrong slope of g, compared with finite differences, or return None.
 
     >>> wrong_slope(np.sin, np.cos, kinks=()) is None
     True
@@ -46,8 +48,8 @@ def wrong_slope(
     for low, high in between(kinks):
         margin = DIFFERENCE + 1e-6 * (high - low)
         x = np.linspace(low + margin, high - margin, 101)
-        stated, found = slope(x), (g(x + DIFFERENCE) - g(x - DIFFERENCE)) / (2 * DIFFERENCE)
-        wrong = abs(found - stated) > SLOPE_ERROR * (1 + abs(stated))
+        declared, by_differences = slope(x), (g(x + DIFFERENCE) - g(x - DIFFERENCE)) / (2 * DIFFERENCE)
+        wrong = abs(by_differences - declared) > SLOPE_ERROR * (1 + abs(declared))
         if wrong.any():
             return float(x[wrong][0])
     return None

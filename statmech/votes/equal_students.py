@@ -1,25 +1,25 @@
-r"""The generalization error of any number of equal students (one R, one q): majority vote and weight mean, exactly.
+r"""The exact generalization error of any number of equal students (one R, one q): majority vote and weight mean.
 
-With c the cosine of the students' parts across the teacher,
+With c the cosine between the students' components perpendicular to the teacher,
 :math:`q = R^2 + c\,(1-R^2)`, the students are conditionally independent given their common field
 :math:`m \sim N(0,1)`: each is positive with probability :math:`\Phi(\alpha m)`, :math:`\alpha = \sqrt{q/(1-q)}`,
 and the teacher's field with probability :math:`\Phi(\gamma m)`, :math:`\gamma = R/\sqrt{q-R^2}`. So the vote of K
-students errs with
+students has the error
 
 .. math:: \epsilon_g = \int_0^\infty 2\varphi(m)\left[\Phi(-\gamma m)\,(1-W) + \Phi(\gamma m)\,W\right]dm, \qquad
           W = I_{\Phi(-\alpha m)}(n, n), \quad n = \lceil K/2\rceil,
 
-the regularised incomplete beta function I being the probability that the majority is negative; a tie of an even K,
-decided by a fair coin, makes it equal to that of K - 1. For K -> infinity it is :math:`\arccos(R/\sqrt q)/\pi`, and the
-mean of the weights, the perceptron along :math:`\sum_k\mathbf J_k`, reaches the same limit from
-:math:`\arccos(R/\sqrt{q + (1-q)/K})/\pi`.
+the regularised incomplete beta function I being the probability that the majority is negative. A fair coin decides the
+tie of an even K, which makes its error equal to the error for K - 1. For K -> infinity the error is
+:math:`\arccos(R/\sqrt q)/\pi`, and the mean of the weights, the perceptron parallel to :math:`\sum_k\mathbf J_k`,
+reaches the same limit from :math:`\arccos(R/\sqrt{q + (1-q)/K})/\pi`.
 
 Equal students with q < R^2 (possible for few students) have no such field. There, by Price's theorem in R with K odd,
 
 .. math:: \epsilon_g = \frac12 - \frac K\pi\int_0^{\arcsin R} \mathrm{even}_{K-1}(c_\phi)\,d\phi, \qquad
           c_\phi = (q - \sin^2\phi)/\cos^2\phi,
 
-where even(c) is the probability that K - 1 = 2n students with v = u_1 = 0 split in equal halves,
+where even(c) is the probability that K - 1 = 2n students with v = u_1 = 0 split into equal halves,
 :math:`\binom{2n}{n}\int\varphi(m)[\Phi(\sqrt c\,m)\Phi(-\sqrt c\,m)]^n dm`, real and positive also for negative c.
 """
 
@@ -32,20 +32,20 @@ from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr
 from statmech.numerics.gaussian import TAIL, composite_legendre, density
 from statmech.order_parameters import angle
 
-BLOCK = 200  # elements of a broadcast that are integrated together, to bound memory
-SLOWEST = 1e-24  # rate at which the integrand of opposed students decays at least
-SUMMED = 64  # half of the students, up to which the minority's probability is summed term by term
-HALVING = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # edges of panels that halve towards 0
+BLOCK = 200  # integrated together, to bound memory
+SLOWEST = 1e-24  # lower bound for the integrand of opposed students
+SUMMED = 64  # half of the students: more use the incomplete beta function
+HALVING = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # each is twice the previous
 
 
 def weight_mean(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """eps_g of the weight mean of K equal students at angle `theta` to the teacher, transverse cosine `c`."""
-    across = np.sin(theta) * np.sqrt(np.maximum(c + (1 - c) / K, 0.0))
-    return _half_without_field(angle(across, np.cos(theta)) / np.pi, across, np.cos(theta))
+    """Return the weight mean's error for K equal students at angle `theta` to the teacher, transverse cosine `c`."""
+    perpendicular = np.sin(theta) * np.sqrt(np.maximum(c + (1 - c) / K, 0.0))
+    return _half_without_field(angle(perpendicular, np.cos(theta)) / np.pi, perpendicular, np.cos(theta))
 
 
 def majority_vote(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """eps_g of the majority vote of K equal students at angle `theta` to the teacher, transverse cosine `c`."""
+    """Return the vote's error for K equal students at angle `theta` to the teacher, with transverse cosine `c`."""
     theta, c, K = np.broadcast_arrays(*(np.asarray(value, float) for value in (theta, c, K)))
     error = np.where(K <= 2, theta / np.pi, weight_mean(theta, c, np.inf * np.ones_like(K)))
     several = np.isfinite(K) & (K > 2) & (theta > 0) & (theta < np.pi)
@@ -57,23 +57,23 @@ def majority_vote(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray
 
 
 def vote_in_common_field(theta: np.ndarray, c: np.ndarray, K: ArrayLike) -> np.ndarray:
-    """Integrate over the common field of K > 2 students with c >= 0, a block of elements at a time.
+    """Integrate the vote error of K > 2 students with c >= 0 over their common field, a block of elements at a time.
 
-    Panels shrink towards 0 by factors of 2 until both sigmoids of an element are smooth on the first. No element's
-    value depends on the others.
+    Panels shrink towards 0 by factors of 2 until both sigmoids of an element are smooth on the first panel. The value
+    of an element does not depend on the other elements.
     """
     gamma, alpha, K = (x.ravel() for x in np.broadcast_arrays(*_slopes(theta, c), np.asarray(K, float)))
     panels_each = _panels_for(np.maximum(np.where(np.isfinite(gamma), abs(gamma), 0.0), alpha * np.sqrt(K)))
     values = np.empty_like(gamma)
     for number in np.unique(panels_each):
         rows, edges = np.flatnonzero(panels_each == number), np.concatenate([[0.0], HALVING[-number:]])
-        for some in np.split(rows, range(BLOCK, rows.size, BLOCK)):
-            values[some] = _integrate(alpha[some, None], gamma[some, None], np.ceil(K[some, None] / 2), edges)
+        for block in np.split(rows, range(BLOCK, rows.size, BLOCK)):
+            values[block] = _integrate(alpha[block, None], gamma[block, None], np.ceil(K[block, None] / 2), edges)
     return values.reshape(np.shape(theta))
 
 
 def _slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """gamma and alpha of the module's docstring."""
+    """Return the slopes gamma and alpha defined in the module's docstring."""
     sin, cos = np.sin(theta), np.cos(theta)
     with np.errstate(divide="ignore", invalid="ignore"):
         gamma = cos / (sin * np.sqrt(c))
@@ -82,31 +82,33 @@ def _slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _panels_for(slope: np.ndarray) -> np.ndarray:
-    """Count the panels that the steepest sigmoid of each element needs, in steps of 4."""
+    """Count the panels needed for the steepest sigmoid of each element, in steps of 4."""
     halvings = np.log2(2 * HALVING[-1] * np.maximum(slope, 1.0))
     return np.clip(4 * np.ceil((halvings + 1) / 4), 4, HALVING.size).astype(int)
 
 
 def _integrate(alpha: np.ndarray, gamma: np.ndarray, n: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Integrate the vote error over the common field on panels between the edges."""
     m, weight = composite_legendre(edges, 16)
-    lost, against = _minority(ndtr(-alpha * m), n), ndtr(-abs(gamma) * m)
-    wrong = against + (1 - 2 * against) * np.where(gamma < 0, 1 - lost, lost)
+    minority, against = _minority(ndtr(-alpha * m), n), ndtr(-abs(gamma) * m)
+    wrong = against + (1 - 2 * against) * np.where(gamma < 0, 1 - minority, minority)
     return np.sum(weight * 2 * density(m) * wrong, axis=-1)
 
 
 def _minority(p: np.ndarray, n: np.ndarray) -> np.ndarray:
-    r"""The probability :math:`I_p(n, n) = p^n\sum_{j<n}\binom{n-1+j}{j}(1-p)^j` that n of 2n - 1 have probability p.
+    r"""Return the probability :math:`I_p(n, n) = p^n\sum_{j<n}\binom{n-1+j}{j}(1-p)^j` of at least n out of 2n - 1.
 
-    The sum has positive terms only; for hundreds of students the incomplete beta function is faster.
+    The sum has positive terms only. For hundreds of students the incomplete beta function is faster.
     """
-    lost = np.empty_like(p)
+    probability = np.empty_like(p)
     for size in np.unique(n).tolist():
         rows = n[:, 0] == size
-        lost[rows] = _sum(p[rows], int(size)) if size <= SUMMED else betainc(size, size, p[rows])
-    return lost
+        probability[rows] = _sum(p[rows], int(size)) if size <= SUMMED else betainc(size, size, p[rows])
+    return probability
 
 
 def _sum(p: np.ndarray, n: int) -> np.ndarray:
+    """Sum the probability of at least n out of 2n - 1 term by term."""
     total, rest = np.full_like(p, comb(2 * n - 2, n - 1)), 1 - p
     for j in reversed(range(n - 1)):
         total *= rest
@@ -117,11 +119,11 @@ def _sum(p: np.ndarray, n: int) -> np.ndarray:
 
 
 def _opposed(theta: float, c: float, K: int) -> float:
-    """Students with negative transverse cosine c, by the second form of the module's docstring.
+    """Integrate the vote error of students with negative transverse cosine c, by the second form of this module.
 
-    It is integrated over the logarithm of psi = pi/2 - phi, as the integrand changes where psi is of the order of
-    theta, and without its limit 1 far from there. Panels halve towards theta, where students that are as opposed as
-    possible give a square root.
+    The variable is the logarithm of psi = pi/2 - phi, because the integrand changes at psi of the order of theta. Its
+    limit 1 far away is subtracted. Panels halve towards theta, where maximally opposed students have a square root
+    singularity.
     """
     if theta > np.pi / 2:
         return 1 - _opposed(np.pi - theta, c, K)
@@ -131,29 +133,29 @@ def _opposed(theta: float, c: float, K: int) -> float:
     log_psi, weight = composite_legendre(edges, 16)
     psi = theta * np.exp(log_psi)
     cosine = 1 - (1 - c) * (np.sin(theta) / np.sin(psi)) ** 2
-    beyond = odd * _equal_halves(cosine, (odd - 1) // 2) - 1
-    return float(theta - weight @ (psi * beyond)) / np.pi
+    excess = odd * _equal_halves(cosine, (odd - 1) // 2) - 1
+    return float(theta - weight @ (psi * excess)) / np.pi
 
 
 def _equal_halves(c: np.ndarray, n: int) -> np.ndarray:
-    """The probability, for each c, that half of 2n normals of correlation c/(1 + c) are positive.
+    """Return the probability, for each c, that half of 2n normals of correlation c/(1 + c) are positive.
 
-    For negative c the integrand decays as exp(-rate m^2) only, and as a power of m where the students lie in fewer
-    dimensions than there are of them, c = -1/(2n).
+    For negative c the integrand decays as exp(-rate m^2) only, and as a power of m at c = -1/(2n), where 2n students
+    lie in fewer than 2n dimensions.
     """
     rate = 0.5 - n * np.maximum(-c, 0.0)
-    reach = np.log2(1 / np.sqrt(2 * max(float(np.min(rate)), SLOWEST)))
-    wide = TAIL * 2 ** np.arange(0.5, reach + 0.5, 0.5)
+    octaves = np.log2(1 / np.sqrt(2 * max(float(np.min(rate)), SLOWEST)))
+    wide = TAIL * 2 ** np.arange(0.5, octaves + 0.5, 0.5)
     m, weight = composite_legendre(np.concatenate([np.linspace(0.0, TAIL, 17), wide]), 16)
     scaled = np.sqrt(np.abs(c))[:, None] * m
-    # Phi(z) Phi(-z) is 1/4 + dawsn(|z|/sqrt 2)^2 exp(|z|^2) / pi for imaginary z, whose exponential is in the rate
+    # Phi(z) Phi(-z) is 1/4 + dawsn(|z|/sqrt 2)^2 exp(|z|^2) / pi for imaginary z: the rate contains its exponential
     imaginary = np.log(np.exp(-(scaled**2)) / 4 + dawsn(scaled / np.sqrt(2)) ** 2 / np.pi)
-    both = np.where(c[:, None] < 0, imaginary, log_ndtr(scaled) + log_ndtr(-scaled))
+    log_product = np.where(c[:, None] < 0, imaginary, log_ndtr(scaled) + log_ndtr(-scaled))
     log_ways = gammaln(2 * n + 1) - 2 * gammaln(n + 1)
-    decay = np.exp(log_ways + n * both - rate[:, None] * m**2)
+    decay = np.exp(log_ways + n * log_product - rate[:, None] * m**2)
     return 2 * np.sum(weight * decay, axis=-1) / np.sqrt(2 * np.pi)
 
 
 def _half_without_field(error: np.ndarray, across: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """1/2 where the sum of the weights vanishes: its output is undecided."""
+    """Return 1/2 where the weights add up to 0, because the output is undecided there, and the error elsewhere."""
     return np.where((np.abs(across) < 1e-15) & (np.abs(along) < 1e-15), 0.5, error)

@@ -1,9 +1,10 @@
-r"""The error of a majority vote of up to four students: exact, for three an integral over one angle.
+r"""The exact error of a majority vote of up to four students, for three students by an integral over one angle.
 
-One student errs with probability :math:`\theta/\pi`, two like one of them picked by the fair coin that decides a tie,
-and four like three of them so picked: without one of four, a majority stays one and a tie becomes a fair coin.
+One student has the error :math:`\theta/\pi`. Two students have the error of a random student, since a fair coin decides
+a tie. Four have the error of a random triple: without one of four, a majority remains a majority and a tie becomes a
+fair coin.
 
-**Three students.** The majority of three signs is :math:`(s_1 + s_2 + s_3 - s_1 s_2 s_3)/2`, so that with the
+**Three students.** For three signs, the majority is :math:`(s_1 + s_2 + s_3 - s_1 s_2 s_3)/2`, so that with the
 teacher's sign :math:`s_0`
 
 .. math:: \epsilon_g = \tfrac12 - \tfrac14\Big[\sum_k \langle s_0 s_k\rangle
@@ -13,14 +14,14 @@ The mean of four signs has no closed form, but its derivatives do (Price's theor
 the other two fields,
 :math:`\partial\langle s_0 s_1 s_2 s_3\rangle/\partial\theta_{ij} = -(2/\pi)^2\arcsin\rho_{kl\cdot ij}`.
 Turn the teacher from student 1, where :math:`\langle s_0 s_1 s_2 s_3\rangle = \langle s_2 s_3\rangle`, along the great
-circle to its place. At the angle :math:`\psi` before that place, student k = 2, 3 has a component :math:`x_k` along the
-teacher's motion and a part :math:`\mathbf y_k` across the circle, which does not change:
+circle to its final direction. At the angle :math:`\psi` before this direction, student k = 2, 3 has a component
+:math:`x_k` along the teacher's motion and a constant part :math:`\mathbf y_k` perpendicular to the circle:
 
 .. math:: x_k = \sin\theta_k\,c_{1k}\cos\psi - \cos\theta_k\sin\psi, \quad
           \mathbf y_k\cdot\mathbf y_l = \sin\theta_k\sin\theta_l\,(c_{kl} - c_{1k}c_{1l}), \quad
           p_k = \sqrt{x_k^2 + \mathbf y_k^2},
 
-with the cosines c of the students' parts across the teacher's place. There
+with the cosines c of the students' parts perpendicular to the final direction. At :math:`\psi`
 :math:`d\theta_{0k}/d\psi = -x_k/p_k`, and with the area :math:`Y = |\mathbf y_2\times\mathbf y_3|`
 
 .. math:: \epsilon_g = \frac{\theta_1 + \theta_2 + \theta_3 - \theta_{23}}{2\pi}
@@ -44,18 +45,18 @@ import numpy as np
 from statmech.numerics.gaussian import legendre
 from statmech.order_parameters import angle, angle_between
 
-FEW = 4  # students whose vote is exact
-NODES = 10  # per panel and per half of it
-AGREE = 1e-13  # of the path
+FEW = 4
+NODES = 10  # per panel and per half panel
+AGREE = 1e-13  # relative to the path
 HALVINGS = 45
-BLOCK_ENSEMBLES = 2**13  # integrated together: each takes 4 KB
-SHARP = 0.1  # of the path: narrower steps lie between two nodes, and are cut at
-ROUNDING = 1e-14  # of a cosine
-TOUCH = 1e-20  # of the largest angle: students closer than that are treated as this far from each other
+BLOCK_ENSEMBLES = 2**13  # integrated together, 4 KB each
+SHARP = 0.1  # relative to the path: narrower steps would fall between two nodes, so that panels are cut there
+ROUNDING = 1e-14
+TOUCH = 1e-20  # relative to the largest angle: closer students count as this far apart
 
 
 class Path(NamedTuple):
-    """The numbers of the integrand, each an array (n,), for students in the order of their angles to the teacher."""
+    """The parameters of the integrand, each an array (n,), for students sorted by their angles to the teacher."""
 
     end: np.ndarray  # theta_1
     sin2: np.ndarray  # x_2 at psi = 0
@@ -69,16 +70,17 @@ class Path(NamedTuple):
 
 
 def vote_of_few(along: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """eps_g of the majority vote of up to four students, to 1e-12 of the largest of their angles to the teacher.
+    """Return the error of the majority vote of up to four students.
 
-    Where students coincide, or are coplanar with the teacher, to less than 1e-6: to 1e-7 of that angle.
+    The accuracy is 1e-12 of their largest angle to the teacher. It is 1e-7 of this angle where students coincide, or
+    are coplanar with the teacher, to less than 1e-6.
 
     Parameters
     ----------
     along : array (..., K)
-        The students' components along the teacher, K <= 4.
-    across : array (..., K, K)
-        The Gram matrix of their parts across the teacher.
+            The students' components parallel to the teacher, K <= 4.
+        across : array (..., K, K)
+            The Gram matrix of their components perpendicular to the teacher.
 
     Returns
     -------
@@ -86,7 +88,7 @@ def vote_of_few(along: np.ndarray, across: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    Identical students vote like one of them, here at 45 degrees:
+    Identical students vote like a single student, here at 45 degrees:
 
     >>> float(vote_of_few(np.ones(3), np.ones((3, 3))).round(12))
     0.25
@@ -101,11 +103,12 @@ def vote_of_few(along: np.ndarray, across: np.ndarray) -> np.ndarray:
 
 
 def _of_three(along: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """Return the errors (...) of ensembles of three students, a block of ensembles at a time."""
     errors = np.empty(along.shape[:-1])
-    ensembles, each, products = errors.reshape(-1), along.reshape(-1, 3), across.reshape(-1, 3, 3)
+    ensembles, components, products = errors.reshape(-1), along.reshape(-1, 3), across.reshape(-1, 3, 3)
     for first in range(0, len(ensembles), BLOCK_ENSEMBLES):
         block = slice(first, first + BLOCK_ENSEMBLES)
-        theta, c = _sorted_angles(each[block], products[block])
+        theta, c = _sorted_angles(components[block], products[block])
         path = _path(theta, c)
         theta_23 = angle_between(theta[:, 1], theta[:, 2], c[:, 1, 2])
         bend = path.end * np.arctan2(path.y23, path.area) + _integral(path)
@@ -114,7 +117,7 @@ def _of_three(along: np.ndarray, across: np.ndarray) -> np.ndarray:
 
 
 def _sorted_angles(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Angles (n, 3) to the teacher, the smallest first, and cosines (n, 3, 3) of the parts across it."""
+    """Return angles (n, 3) to the teacher, in increasing order, and cosines (n, 3, 3) of the perpendicular parts."""
     length = np.sqrt(np.diagonal(across, axis1=-2, axis2=-1))
     theta = angle(length, along)
     parallel = length == 0
@@ -127,21 +130,22 @@ def _sorted_angles(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _path(theta: np.ndarray, c: np.ndarray) -> Path:
+    """Return the parameters of the integrand from the angles to the teacher and the cosines of the students."""
     (sin1, sin2, sin3), (_, cos2, cos3) = np.sin(theta).T, np.cos(theta).T
     c12, c13, c23 = c[:, 0, 1], c[:, 0, 2], c[:, 1, 2]
     y22, y33 = (1 - c12) * (1 + c12), (1 - c13) * (1 + c13)
-    most = np.sqrt(y22 * y33)
-    y23 = np.clip(c23 - c12 * c13, -most, most)
-    area = (most - y23) * (most + y23)
-    # each student a little off, in a direction that no other has: identical students keep a triangle's angles
-    off = (TOUCH * np.maximum(sin1, np.maximum(sin2, sin3))) ** 2
+    bound = np.sqrt(y22 * y33)
+    y23 = np.clip(c23 - c12 * c13, -bound, bound)
+    area = (bound - y23) * (bound + y23)
+    # shift each student in its own direction, so that identical students form a triangle with well-defined angles
+    min_square = (TOUCH * np.maximum(sin1, np.maximum(sin2, sin3))) ** 2
     y22, y33, y23 = y22 * sin2**2, y33 * sin3**2, y23 * sin2 * sin3
-    area = np.sqrt(area * (sin2 * sin3) ** 2 + off * (y22 + y33 + off))
-    return Path(theta[:, 0], sin2 * c12, cos2, sin3 * c13, cos3, y22 + off, y33 + off, y23, area)
+    area = np.sqrt(area * (sin2 * sin3) ** 2 + min_square * (y22 + y33 + min_square))
+    return Path(theta[:, 0], sin2 * c12, cos2, sin3 * c13, cos3, y22 + min_square, y33 + min_square, y23, area)
 
 
 def _integrand(psi: np.ndarray, path: Path) -> np.ndarray:
-    """At angles (n, nodes), for numbers (n, 1)."""
+    """Evaluate the integrand at angles (n, nodes), for parameters (n, 1)."""
     sin, cos = np.sin(psi), np.cos(psi)
     x2, x3 = path.sin2 * cos - path.cos2 * sin, path.sin3 * cos - path.cos3 * sin
     p2, p3 = np.sqrt(x2**2 + path.y22), np.sqrt(x3**2 + path.y33)
@@ -151,19 +155,19 @@ def _integrand(psi: np.ndarray, path: Path) -> np.ndarray:
 
 
 def _panel(left: np.ndarray, width: np.ndarray, path: Path) -> np.ndarray:
-    """The integral over one panel (n,) of each path."""
+    """Integrate over one panel (n,) of each path."""
     x, weight = legendre(NODES)
     values = _integrand(left[:, None] + width[:, None] * x, Path(*(number[:, None] for number in path)))
     return width * (weight * values).sum(axis=-1)
 
 
 def _integral(path: Path) -> np.ndarray:
-    """The integral of each path; a panel that differs from its halves is replaced by them."""
+    """Integrate each path. The two halves of a panel replace it if they differ from it."""
     edges = _edges(path)
-    owner, at = np.nonzero(np.diff(edges, axis=-1) > 0)
-    left, width = edges[owner, at], np.diff(edges, axis=-1)[owner, at]
+    owner, panel = np.nonzero(np.diff(edges, axis=-1) > 0)
+    left, width = edges[owner, panel], np.diff(edges, axis=-1)[owner, panel]
     total = np.zeros_like(path.end)
-    whole = _panel(left, width, Path(*(number[owner] for number in path)))
+    previous = _panel(left, width, Path(*(number[owner] for number in path)))
     for _ in range(HALVINGS):
         if not owner.size:
             break
@@ -171,16 +175,16 @@ def _integral(path: Path) -> np.ndarray:
         left = np.repeat(left, 2)
         left[1::2] += width[1::2]
         half = _panel(left, width, Path(*(number[owner] for number in path)))
-        both = half[::2] + half[1::2]
-        open_ = abs(both - whole) > AGREE * path.end[owner[::2]]
-        total += np.bincount(owner[::2][~open_], both[~open_], len(total))
+        halves = half[::2] + half[1::2]
+        open_ = abs(halves - previous) > AGREE * path.end[owner[::2]]
+        total += np.bincount(owner[::2][~open_], halves[~open_], len(total))
         open_ = np.repeat(open_, 2)
-        owner, left, width, whole = owner[open_], left[open_], width[open_], half[open_]
-    return total + np.bincount(owner, whole, len(total))
+        owner, left, width, previous = owner[open_], left[open_], width[open_], half[open_]
+    return total + np.bincount(owner, previous, len(total))
 
 
 def _edges(path: Path) -> np.ndarray:
-    """Ends of the panels, (n, 6): among them the zeros of x_2, x_3 and of the arctangents, where steps are narrow."""
+    """Return the ends of the panels, (n, 6), including the zeros of x_2, x_3 and the arctangents at narrow steps."""
     h2, h3 = np.sqrt(path.y22), np.sqrt(path.y33)
     s2, c2 = path.y22 * path.sin3 - path.y23 * path.sin2, path.y22 * path.cos3 - path.y23 * path.cos2
     s3, c3 = path.y33 * path.sin2 - path.y23 * path.sin3, path.y33 * path.cos2 - path.y23 * path.cos3

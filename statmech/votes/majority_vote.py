@@ -1,10 +1,10 @@
 r"""The error of a majority vote of many students, by exact integration over great circles.
 
 For two independent inputs x and x', every :math:`x\cos\phi + x'\sin\phi` has the distribution of an input, so eps_g is
-the mean over circles of the fraction of :math:`\phi\in[0,\pi)` on which the vote is wrong (the other half turn repeats
+the mean over circles of the fraction of :math:`\phi\in[0,\pi)` with a wrong vote (the other half turn repeats
 it with all signs reversed). On a circle each of the K + 1 perceptrons changes sign once, at an angle known in closed
 form. With the teacher's angle :math:`\phi_0`, the students' :math:`\phi_k` and signs :math:`s_k` at :math:`\phi = 0`,
-the vote agrees with the teacher more often than not by
+the net agreement of the vote with the teacher is
 
 .. math:: \int_0^\pi \operatorname{sgn}(vote)\,\operatorname{sgn}(teacher)\,d\phi = s_0\Big[\sum_k s_k\,p_k\,
           (\phi_0 - |\phi_0 - \phi_k|) - \operatorname{sgn}\Big(\sum_k s_k\Big)(2\phi_0 - \pi)\Big],
@@ -13,14 +13,14 @@ where :math:`p_k` is 2 if the others are divided equally at :math:`\phi_k`, 1 if
 fraction is continuous in the fields and decreases with the students' angles to the teacher: its *relative* error does
 not grow near perfect learning.
 
-Circles are random or from a scrambled Sobol net; either way the average is unbiased, and independent draws give its
-error. What is known exactly makes it small:
+Circles are random or from a scrambled Sobol net. In both cases the average is unbiased, and independent draws give its
+error. Two known averages reduce this error:
 
-* Students that start alike differ from equal ones, at the mean angle to the teacher and the mean cosine, by
-  :math:`1/\sqrt N`. The error of equal students is an integral (`statmech.votes.equal_students`), and only the
-  *difference* is measured, on the same circles. Its variance decreases as 1/N, like that of the vote between runs, so
-  that the same number of circles serves at any N. From it a fraction of the error of each student is subtracted, whose
-  mean is known.
+* Students with statistically identical starts differ from equal students, at the mean angle to the teacher and the mean
+  cosine, by :math:`1/\sqrt N`. The error of equal students is an integral (`statmech.votes.equal_students`), and only
+  the *difference* is measured, on the same circles. Its variance decreases as 1/N, like the variance of the vote
+  between runs, so that the same number of circles serves at any N. A control variate reduces it further: a fraction of
+  each student's error, whose mean is known.
 * The weight mean is a single perceptron, whose eps_g is known: for many students in few dimensions, which are far from
   equal, its deviation on the same circles corrects the vote's.
 """
@@ -33,16 +33,16 @@ from scipy.special import ndtri
 from statmech.order_parameters import angle
 from statmech.votes.equal_students import vote_in_common_field
 
-TEST_CIRCLES = 1024  # per run; the estimate is unbiased, so the spread of seeds includes its error
+TEST_CIRCLES = 1024  # per run: the estimate is unbiased, and the spread of seeds includes its error
 FEWEST_CIRCLES = 64
-MAX_SOBOL = 21_201  # dimensions that SciPy tabulates
+MAX_SOBOL = 21_201  # SciPy tabulates no more
 
 
 def circles_beside_equal_students(K: int, N: float) -> int:
-    """Circles that measure students that start alike to less than a tenth of the variance between runs.
+    """Return the number of circles that limits the measurement error to a tenth of the variance between runs.
 
-    The variance of the difference grows with K and, since the turns of short fields are far off, with log N; it has a
-    bound, which counts at small N.
+    It applies to students with statistically identical starts. The variance of the difference grows with K and, since
+    the sign changes of short fields are far away, with log N. It has a bound, which matters at small N.
 
     >>> [circles_beside_equal_students(5, N) for N in (10, 100, 10_000)]
     [64, 120, 240]
@@ -51,15 +51,15 @@ def circles_beside_equal_students(K: int, N: float) -> int:
 
 
 def circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
-    """Random pairs of inputs' coordinates along (1) and across (n) the teacher, shape (2, points, 1 + n)."""
+    """Draw random pairs of inputs (2, points, 1 + n): one coordinate parallel to the teacher, n perpendicular."""
     return rng.standard_normal((2, points, 1 + n))
 
 
 def net_of_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
     """Draw great circles from a scrambled Sobol net of `points` (a power of 2).
 
-    Random if SciPy tabulates no net of so many dimensions. A net pays above some thousand points: with 1,024 the vote's
-    error varies as much as with random circles.
+    The circles are random if SciPy tabulates no net of that dimension. A net is better above some thousand points: with
+    1,024 the vote's error varies as much as with random circles.
     """
     dimensions = 2 * (1 + n)
     if dimensions > MAX_SOBOL:
@@ -71,32 +71,33 @@ def net_of_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
 
 
 def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """eps_g of the majority vote of students with components along (..., K) and across (..., K, n) the teacher.
+    """Estimate the majority vote's error from the students' components (..., K) and (..., K, n).
 
-    Measured beside the weight mean. `inputs` are `circles`, and may have axes between the first two that broadcast with
-    the leading axes of the students. For even K a tie is decided by a fair coin.
+    The components are parallel and perpendicular to the teacher. The error is measured relative to the weight mean.
+    `inputs` are `circles`, and may have axes between the first two that broadcast with the leading axes of the
+    students. A fair coin decides the tie of an even K.
 
     >>> inputs = circles(np.random.default_rng(0), 1024, 1)
     >>> error = vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4
     >>> bool(abs(error - 0.25) < 1e-12)
     True
     """
-    across = np.swapaxes(factor, -1, -2)
-    fields = [along[..., None, :] * x[..., :1] + x[..., 1:] @ across for x in inputs]
+    transposed_factor = np.swapaxes(factor, -1, -2)
+    fields = [along[..., None, :] * x[..., :1] + x[..., 1:] @ transposed_factor for x in inputs]
     mean = [field.sum(axis=-1, keepdims=True) for field in fields]
     teacher = inputs[..., :1]
     excess = np.mean(_agreement(teacher, mean) - _agreement(teacher, fields), axis=-1) / 2
-    sum_along, sum_across = along.sum(axis=-1), np.linalg.norm(factor.sum(axis=-2), axis=-1)
-    return excess + np.arctan2(sum_across, sum_along) / np.pi
+    parallel_sum, perpendicular_sum = along.sum(axis=-1), np.linalg.norm(factor.sum(axis=-2), axis=-1)
+    return excess + np.arctan2(perpendicular_sum, parallel_sum) / np.pi
 
 
 def vote_beside_equal_students(along: np.ndarray, across: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """Measure eps_g of students with Gram matrix (..., K, K) across the teacher, relative to that of equal students.
+    """Estimate the vote error of students with perpendicular Gram matrix (..., K, K), relative to equal students.
 
     `inputs` are `circles` in K dimensions, with axes as for `vote_error`.
 
     >>> inputs = circles(np.random.default_rng(0), 16, 5)
-    >>> error = vote_beside_equal_students(np.ones(5), np.eye(5) + 1, inputs)     # which are equal: the exact integral
+    >>> error = vote_beside_equal_students(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
     >>> float(error.round(6))
     0.269993
     """
@@ -107,47 +108,50 @@ def vote_beside_equal_students(along: np.ndarray, across: np.ndarray, inputs: np
     off_diagonal = cosines.sum(axis=(-2, -1)) - np.trace(cosines, axis1=-2, axis2=-1)
     equal_theta, c = theta.mean(axis=-1), np.clip(off_diagonal / (K * (K - 1)), 0.0, 1.0)
     equal = vote_in_common_field(equal_theta, c, K)
-    share = _share(equal, equal_theta, K)
+    control_fraction = _share(equal, equal_theta, K)
     teacher = inputs[..., :1]
-    measured = _agreement(teacher, _fields(theta, cosines, inputs), share)
-    expected = _agreement(teacher, _equal_fields(equal_theta, c, inputs), share)
+    measured = _agreement(teacher, _fields(theta, cosines, inputs), control_fraction)
+    expected = _agreement(teacher, _equal_fields(equal_theta, c, inputs), control_fraction)
     return equal + np.mean(expected - measured, axis=-1) / 2
 
 
 def _share(vote: np.ndarray, theta: np.ndarray, K: int) -> np.ndarray:
-    """By how much the vote's error changes with a student's own: about as both to 1/2, early and late in learning.
+    """Return the fraction of each student's error that the control variate subtracts from the vote's error.
 
-    Any share leaves the mean unchanged, for the mean angle is that of the equal students.
+    It is about the ratio of their distances from 1/2, early and late in learning. Any fraction leaves the mean
+    unchanged, because the equal students have the same mean angle.
     """
-    one = 0.5 - theta / np.pi
-    known = abs(one) > 1e-9
-    return np.clip(np.where(known, (0.5 - vote) / np.where(known, one, 1.0), 1.0) / K, 0.0, 1.0)
+    student_excess = 0.5 - theta / np.pi
+    is_nonzero = abs(student_excess) > 1e-9
+    return np.clip(np.where(is_nonzero, (0.5 - vote) / np.where(is_nonzero, student_excess, 1.0), 1.0) / K, 0.0, 1.0)
 
 
 def _fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
-    """Fields (..., points, K) by the symmetric root of the cosines, which is close to that of equal students."""
+    """Return fields (..., points, K) from the symmetric root of the cosines, which is close to the equal students'."""
     values, vectors = np.linalg.eigh(cosines)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :] @ np.swapaxes(vectors, -1, -2)
-    along, across = np.cos(theta)[..., None, :], np.sin(theta)[..., None, :]
-    return [along * x[..., :1] + across * (x[..., 1:] @ root) for x in inputs]
+    parallel, perpendicular = np.cos(theta)[..., None, :], np.sin(theta)[..., None, :]
+    return [parallel * x[..., :1] + perpendicular * (x[..., 1:] @ root) for x in inputs]
 
 
 def _equal_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
+    """Return fields (..., points, K) of equal students at the angle theta with the cosine c."""
     K = inputs.shape[-1] - 1
     theta, c = theta[..., None, None], c[..., None, None]
-    own = np.sqrt(1 - c)
-    common = (np.sqrt(1 + (K - 1) * c) - own) / K
-    along, across = np.cos(theta), np.sin(theta)
+    individual = np.sqrt(1 - c)
+    common = (np.sqrt(1 + (K - 1) * c) - individual) / K
+    parallel, perpendicular = np.cos(theta), np.sin(theta)
     return [
-        along * x[..., :1] + across * (own * x[..., 1:] + common * x[..., 1:].sum(axis=-1, keepdims=True))
+        parallel * x[..., :1]
+        + perpendicular * (individual * x[..., 1:] + common * x[..., 1:].sum(axis=-1, keepdims=True))
         for x in inputs
     ]
 
 
 def _agreement(teacher: np.ndarray, fields: list[np.ndarray], share: np.ndarray | float = 0.0) -> np.ndarray:
-    """The mean of the teacher's sign times the vote's, less `share` of each student's, over each circle.
+    """Average the teacher's sign times the vote's, minus a fraction `share` of each student's, over each circle.
 
-    The teacher's fields are (2, .., points, 1), the students' 2 x (.., points, K), `share` (..).
+    The teacher's fields are (2, .., points, 1), the students' 2 x (.., points, K), the fraction (..).
     """
     share = np.asarray(share)[..., None, None]
     turns, teachers = _turn(*fields), _turn(*teacher)
@@ -157,13 +161,13 @@ def _agreement(teacher: np.ndarray, fields: list[np.ndarray], share: np.ndarray 
     turns.sort(axis=-1)
     sign = 2 * (bits & 1).astype(np.int16) - 1
     total = sign.sum(axis=-1, keepdims=True, dtype=np.int16)
-    others = total + sign - 2 * np.cumsum(sign, axis=-1, dtype=np.int16)  # at each student's turn
-    weight = sign * (np.maximum(2 - abs(others), 0) - 2 * share)
+    lead_of_others = total + sign - 2 * np.cumsum(sign, axis=-1, dtype=np.int16)  # at each student's sign change
+    weight = sign * (np.maximum(2 - abs(lead_of_others), 0) - 2 * share)
     turned = np.sum(weight * (teachers - abs(teachers - turns)), axis=-1, keepdims=True)
     unturned = (np.sign(total) - share * total) * (2 * teachers - np.pi)
     return (np.sign(teacher[0]) * (turned - unturned) / np.pi)[..., 0]
 
 
 def _turn(field: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The angle in [0, pi] at which field cos(phi) + other sin(phi) changes sign."""
+    """Return the angle in [0, pi] of the sign change of field cos(phi) + other sin(phi)."""
     return np.arctan2(abs(field), np.where(field > 0, -other, other))
