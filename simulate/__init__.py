@@ -9,7 +9,7 @@ if typing.TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> typing.Any:
-    """`margin`, imported on first use: scikit-learn alone takes a second."""
+    """Import `margin` on first use, because importing scikit-learn takes a second."""
     if name != "margin":
         raise AttributeError(f"module 'simulate' has no attribute {name!r}")
     from simulate.estimators.linear import margin

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 def run(
     scenario: AbstractScenario, progress: Progress | None = None, before_unit: Callable[[], None] | None = None
 ) -> xr.Dataset:
-    """Simulate a scenario: a Dataset on (sweep axes, seed, recorded times).
+    """Simulate a scenario and return a Dataset on (sweep axes, seed, recorded times).
 
-    Of a `Scenario`: R, q, length, eps_g, ... on t and student; of `StoredExamples`: R, eps_g, kappa, ... on epochs;
-    of `Boosting`: stages, eps_g, advantage, weights.
-    The same scenario gives the same bits, and more seeds or values on an axis change none of the old numbers.
+    The variables are R, q, length, eps_g, ... on t and student for a `Scenario`, R, eps_g, kappa, ... on epochs for
+    `StoredExamples`, and stages, eps_g, advantage, weights for `Boosting`.
+    The same scenario gives the same bits. More seeds, or more values on an axis, leave the existing numbers unchanged.
 
     Parameters
     ----------
     scenario
         A scenario of any kind.
     progress
-        Is called with the numbers of finished units of work and of all.
-    before_unit
-        Is called before each unit of work, in the unit's thread. An exception that it raises ends the simulation.
+            Callback for the numbers of finished units and of all units of work.
+        before_unit
+            Callback before each unit of work, in the unit's thread. An exception that it raises ends the simulation.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def run(
     Raises
     ------
     ScenarioError
-        For what does not fit into this machine's memory.
+            If the scenario does not fit into this machine's memory.
 
     Examples
     --------
@@ -72,5 +72,5 @@ def run(
 
 
 def remarks(scenario: AbstractScenario) -> list[str]:
-    """Sentences that a user should read before a scenario is simulated."""
+    """Return sentences that a user should read before a scenario is simulated."""
     return [*simulator_of(thinned(scenario)).remarks(), *few_directions(scenario), *searches(scenario)]

@@ -161,7 +161,7 @@ def test_a_loss_of_rows_with_a_target_is_of_this_kind_and_its_default_population
 def test_constant_columns_are_left_out_and_warnings_are_those_of_the_learning_curve(table, tmp_path):
     rows = np.column_stack([ROWS, np.ones(60)])
     [constant, few] = remarks(scenario_from({"loss": "logistic", "inputs": table(rows), "P": 20}))
-    assert constant == "rows t.csv odd: 1 constant column is left out, and 3 are inputs"
+    assert constant == "rows t.csv odd: 1 constant column is omitted, and 3 are inputs"
     assert few.removeprefix("rows t.csv odd: ") in statmech.predict_learning_curve(ROWS, WORDS, P=[20]).warnings
     (tmp_path / "c.yaml").write_text("loss: logistic\ninputs: {rows: t.csv, target: odd}\nP: 20\nseeds: 2\n")
     shown = CliRunner().invoke(app, ["run", "c.yaml", "--dry-run"])

@@ -205,7 +205,7 @@ def test_a_bound_on_the_learning_rate_is_where_the_square_loss_begins_to_diverge
 
 def test_a_large_learning_rate_is_remarked_on():
     assert remarks(Descent(**GIVEN, eta=2)) == [
-        "eta = 2 is beyond 1.07, from which on descent of the logistic loss at alpha = 3 may oscillate or diverge"
+        "eta = 2 exceeds 1.07: descent of the logistic loss at alpha = 3 may oscillate or diverge"
     ]
     assert remarks(Descent(**GIVEN, eta=1)) == []
 

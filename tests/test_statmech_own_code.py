@@ -453,7 +453,7 @@ def test_verify_recomputes_runs_of_every_version(path, another_version, small_ch
     altered(path, number)
     assert statmech("verify", path.parent) == 1
     fault = capsys.readouterr().out.splitlines()[0]
-    assert f"rule {scenario.rule[number]}, seed 0 to 3): length differ from what this version computes" in fault
+    assert f"rule {scenario.rule[number]}, seed 0 to 3): length differ from the values of this version" in fault
     assert statmech("verify", path.parent, "--recompute", "0") == 0
 
 

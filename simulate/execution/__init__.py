@@ -1,1 +1,1 @@
-"""Execution of units of work: on threads, in child processes, on clusters, and into a store."""
+"""Execution of units of work: on threads, in child processes, on clusters and into a store."""

@@ -1,4 +1,4 @@
-"""A child process that simulates one chunk, or one parameter combination of it (`simulate.execution.isolated`)."""
+"""A child process that simulates one chunk, or one parameter combination of a chunk (`simulate.execution.isolated`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statmech.runtime.system import die_with_parent
 
 
 def main() -> None:
-    """Simulate the chunk that the arguments name: store, number, whether failed runs are tried again, and an index."""
+    """Simulate the chunk given by the arguments: store, number, whether to retry failed runs, and an optional index."""
     plugins.load_named()
     die_with_parent()
     path, number, again, *index = sys.argv[1:]

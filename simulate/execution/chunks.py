@@ -1,8 +1,9 @@
-"""Simulation of a store's chunks: their missing runs are simulated unit by unit, failed ones are tried again.
+"""Simulation of a store's chunks: missing runs are simulated unit by unit, and failed runs are tried again.
 
-The numbers of a chunk depend on its parameter combinations and seeds alone, so a resumed or sharded run gives the same
-bits as an uninterrupted one. A unit that raises an exception does not stop the others: its parameter combinations are
-tried again one by one, three times in all, and those that still fail are stored as failed, with the message in the log.
+The numbers of a chunk depend only on its parameter combinations and seeds, so that a resumed or sharded run gives the
+same bits as an uninterrupted one. A unit that raises an exception does not stop the others: its parameter combinations
+are tried again one by one, three times in total. Combinations that still fail are stored as failed, with the message in
+the log.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from statmech.scenarios.registry import scenario_from
 
 ATTEMPTS = 3
 
-Filled = tuple[Chunk, dict[str, np.ndarray], np.ndarray]  # a chunk, its variables, the state of each run
+Filled = tuple[Chunk, dict[str, np.ndarray], np.ndarray]  # chunk, variables, states of its runs
 
 
 def lacking(again: bool) -> tuple[int, ...]:
-    """The states of runs that are to be simulated: missing, and failed if these are tried `again`."""
+    """Return the states of runs to simulate: missing, and with `again` also failed."""
     return (MISSING, FAILED) if again else (MISSING,)
 
 
@@ -47,7 +48,9 @@ def simulate_chunk(
     workers: int | None = None,
     log: Log | None = None,
 ) -> dict[str, int]:
-    """Simulate the missing runs of one chunk of the store at `path`, and write it: the task of a cluster's worker.
+    """Simulate the missing runs of one chunk of the store at `path`, and write the chunk.
+
+    A worker of a cluster has this task.
 
     Chunks are independent, and their writers share no file.
 
@@ -58,25 +61,25 @@ def simulate_chunk(
     again
         True to try failed runs again.
     tell
-        Is called with each event of the log.
+        Callback for each event of the log.
     only
-        The index of a parameter combination, to simulate it alone.
+        Index of a parameter combination, to simulate it alone.
     workers
         Number of threads.
     log
-        The log to write to, if not the store's own.
+            The log to write to, by default the store's own.
 
     Returns
     -------
-    The numbers of done and failed runs of the chunk.
+    Counts of the chunk's done and failed runs.
 
-    Raises `StoreError` if the store has been replaced meanwhile.
+    Raises `StoreError` if the store has been replaced in the meantime.
     """
     store = SweepStore(path)
     scenario, chunk = scenario_from(store.config), store.chunks()[number]
-    # this host may have other files of the same names
-    if other := other_data(path, scenario, store.data) or other_code(path, scenario, store.code):
-        raise StoreError(other)
+    # this host may have different files with the same names
+    if changed := other_data(path, scenario, store.data) or other_code(path, scenario, store.code):
+        raise StoreError(changed)
     cells = [cell for cell in scenario.cells() if only is None or cell.index == only]
     log = log or Log(path, tell)
     for _, values, states in simulate_chunks(scenario, store, [chunk], lacking(again), workers, log, cells):
@@ -94,43 +97,43 @@ def simulate_chunks(
     log: Log,
     cells: list[Any] | None = None,
 ) -> Iterator[Filled]:
-    """Simulate chunks, and yield each in turn as it is finished: the chunk, its variables, the state of each run.
+    """Simulate chunks, and yield each finished chunk in turn with its variables and the state of each run.
 
     Parameters
     ----------
     scenario, store
         The sweep and its store.
     todo
-        The chunks.
-    lacking
-        States of the runs that are to be simulated.
+            The chunks to simulate.
+        lacking
+            States of the runs to simulate.
     workers
         Number of threads.
     log
         Log of the store.
     cells
-        Parameter combinations to simulate; all by default.
+            Parameter combinations to simulate, by default all.
     """
     simulator = simulator_of(scenario)
     use_cache()
-    inside: dict[tuple[int, ...], list[Any]] = {store.chunk_index(chunk.corner): [] for chunk in todo}
+    cells_by_chunk: dict[tuple[int, ...], list[Any]] = {store.chunk_index(chunk.corner): [] for chunk in todo}
     with garbage.put_off():
         for cell in scenario.cells() if cells is None else cells:
-            if (neighbours := inside.get(store.chunk_index(cell.index))) is not None:
+            if (neighbours := cells_by_chunk.get(store.chunk_index(cell.index))) is not None:
                 neighbours.append(cell)
-    begun: deque[ChunkBuffer] = deque()  # of each unit that has begun: results come in the same order
+    buffers: deque[ChunkBuffer] = deque()  # one per unit that has started: results arrive in the same order
 
     def units() -> Iterable[Any]:
         for chunk in todo:
             log(event="playing", block=chunk.number)
-            buffer = ChunkBuffer(store, chunk, inside[store.chunk_index(chunk.corner)], lacking)
+            buffer = ChunkBuffer(store, chunk, cells_by_chunk[store.chunk_index(chunk.corner)], lacking)
             for unit in simulator.ready_units(buffer.cells, chunk.seeds):
-                begun.append(buffer)
+                buffers.append(buffer)
                 yield unit
 
     current: ChunkBuffer | None = None
     for _, results in run_units(simulator, units(), workers):
-        buffer = begun.popleft()
+        buffer = buffers.popleft()
         if current is not None and buffer is not current:
             yield current.finished(simulator, log)
         current = buffer
@@ -140,16 +143,16 @@ def simulate_chunks(
 
 
 class ChunkBuffer:
-    """The numbers of a chunk whose units are being simulated."""
+    """The variables and run states of a chunk during its simulation."""
 
     def __init__(self, store: SweepStore, chunk: Chunk, cells: list[Any], lacking: tuple[int, ...]):
         self.chunk, self.states = chunk, store.states(chunk)
         self.values = store.buffer(chunk, self.states)
-        self.open = np.isin(self.states, lacking)  # runs that were done before keep their bits
+        self.open = np.isin(self.states, lacking)  # runs that were done earlier keep their bits
         self.cells = [cell for cell in cells if self.open[self._inside(cell.index)].any()]
 
     def take(self, results: list[UnitResult] | Exception) -> None:
-        """Store the results of a unit; if it raised an exception, its runs remain to be tried again."""
+        """Store the results of a unit. After an exception its runs stay open, to be tried again."""
         if isinstance(results, Exception):
             return
         first = self.chunk.seeds.start
@@ -160,20 +163,20 @@ class ChunkBuffer:
             for name, value in result.values.items():
                 inside = (*index, *(slice(n) for n in value.shape[new.ndim :]))
                 if not new.all():
-                    wanted = new.reshape(*new.shape, *[1] * (value.ndim - new.ndim))
-                    value = np.where(wanted, value, self.values[name][inside])
+                    is_new = new.reshape(*new.shape, *[1] * (value.ndim - new.ndim))
+                    value = np.where(is_new, value, self.values[name][inside])
                 self.values[name][inside] = value
             self.states[index] = np.where(new, DONE, self.states[index])
 
     def finished(self, simulator: Simulator, log: Log) -> Filled:
-        """The chunk, after its failed runs have been tried again."""
+        """Return the chunk, its variables and its states, after trying failed runs again."""
         if (self.open & (self.states != DONE)).any():
             for cell in self.cells:
                 self._retry(simulator, cell, log)
         return self.chunk, self.values, self.states
 
     def _retry(self, simulator: Simulator, cell: Cell, log: Log) -> None:
-        """Simulate the open runs of a parameter combination again, alone; mark those that keep failing as failed."""
+        """Simulate the open runs of a parameter combination again, and mark runs that keep failing as failed."""
         index = self._inside(cell.index)
         failed = self._open_at(index)
         for attempt in range(2, ATTEMPTS + 1):
@@ -187,21 +190,22 @@ class ChunkBuffer:
         self.states[index][failed] = FAILED
 
     def _open_at(self, index: tuple[int, ...]) -> np.ndarray:
+        """Return a mask of the unfinished runs of a parameter combination."""
         unfinished: np.ndarray = self.open[index] & (self.states[index] != DONE)
         return unfinished
 
     def _simulate(self, simulator: Simulator, cell: Cell) -> str:
-        """Simulate a parameter combination; the message of the last exception, if there was one."""
+        """Simulate a parameter combination. Returns the message of the last exception, or an empty string."""
         error = ""
         for unit in simulator.ready_units([cell], self.chunk.seeds):
             try:
                 self.take(simulator.run(unit))
             except Exception as problem:  # a user's rule may raise anything
                 line = traceback.extract_tb(problem.__traceback__)[-1]
-                place = "" if isinstance(problem, StatmechError) else f" ({Path(line.filename).name}:{line.lineno})"
-                error = f"{type(problem).__name__}: {problem}{place}"
+                location = "" if isinstance(problem, StatmechError) else f" ({Path(line.filename).name}:{line.lineno})"
+                error = f"{type(problem).__name__}: {problem}{location}"
         return error
 
     def _inside(self, index: Any) -> Any:
-        """The index in the chunk of a parameter combination of the sweep, or of several."""
+        """Convert an index of the sweep to an index of the chunk, for one or several parameter combinations."""
         return tuple(i - start for i, start in zip(index, self.chunk.corner, strict=True))

@@ -1,12 +1,13 @@
 """Simulation of a sweep's chunks on the workers of a Dask cluster.
 
 Each chunk is a task. A worker opens the store, simulates the chunk's missing runs, writes them, and returns the events
-for the log; results are never sent. The store, not the scheduler, records what is done: whatever dies, the next run
-resumes from there. Only a few chunks per thread of the workers are submitted at a time, so that a scheduler holds as
-little of a large sweep as of a small one.
+for the log. Results are never sent. The store, not the scheduler, records the finished runs: whatever process dies, the
+next run resumes from the store. Only a few chunks per worker thread are submitted at a time, so that the memory of the
+scheduler does not grow with the sweep.
 
-No wait is endless. A chunk may take as long as some worker is active; without any, `patience` ends the run. A chunk
-whose worker has died several times may have been running beside the one that kills: it is tried once more, alone.
+No wait is endless. A chunk may take any time while some worker is active. Without an active worker, `patience` ends the
+run. If a chunk's worker has died several times, another chunk on the same worker may be the cause: the chunk is tried
+once more, separately.
 """
 
 from __future__ import annotations
@@ -48,22 +49,22 @@ from statmech.runtime.extras import require
 from statmech.runtime.system import cores
 from statmech.scenarios.base import AbstractScenario
 
-PATIENCE, QUEUE = 300.0, 86400.0  # seconds without an active worker: of a running cluster, and of a queue
-MAX_BYTES = 1_000_000  # of the description of a cluster
-ANSWER, LOOK = 8.0, 2.0  # seconds for a scheduler to answer, and between queries
-QUERY = 60.0  # seconds for a cluster to start, for SLURM to answer, and for a result of a busy machine
-REPEATED = ("lost", "pending")  # states of a task whose result died with its worker
-AHEAD = 4  # chunks submitted per thread of the workers
-SEEN = 60.0  # seconds within which a shared file system shows a new store to every worker
+PATIENCE, QUEUE = 300.0, 86400.0  # limits without an active worker: for running clusters, and for queued jobs
+MAX_BYTES = 1_000_000
+ANSWER, LOOK = 8.0, 2.0
+QUERY = 60.0  # for the start of a cluster, for SLURM, and for a result from a busy machine
+REPEATED = ("lost", "pending")  # states of a finished task after the death of its worker
+AHEAD = 4  # submitted at a time
+SEEN = 60.0  # a shared file system needs time to show a new store to every worker
 KNOWN = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
 
 
 def run_on(
     where: str, path: Path, scenario: AbstractScenario, *, patience: float | None = None, **options: Any
 ) -> Outcome:
-    """Simulate the runs of a scenario that a store lacks, as `run_into` does, on the workers of a Dask cluster.
+    """Simulate the missing runs of a scenario's store on the workers of a Dask cluster, like `run_into`.
 
-    The bits are those of a local run.
+    The results equal a local run's bit by bit.
 
     Parameters
     ----------
@@ -71,12 +72,12 @@ def run_on(
         `local` (a worker per core), `local:3`, `tcp://host:port` of a running scheduler, or `slurm:FILE`, a YAML file
         of dask-jobqueue's keywords for `SLURMCluster` and `jobs`, the number of jobs.
     patience
-        Seconds without an active worker after which the run ends.
+            Seconds without an active worker before the run ends.
     options
         Keywords of `run_into`.
 
-    Raises `ClusterError` when no worker has been active for `patience` seconds; the store is intact, and the same call
-    resumes it. Raises `ConfigError` for a cluster that cannot be reached, before anything is written.
+    Raises `ClusterError` when no worker has been active for `patience` seconds. The store is then intact, and the same
+    call resumes it. Raises `ConfigError` for a cluster that cannot be reached, before anything is written.
     """
     check(where)
     with ExitStack() as closing:
@@ -93,8 +94,8 @@ def check(where: str) -> None:
         raise ConfigError(f"{_option(where)}: is not a cluster. Known: {KNOWN}")
     if scheme == "slurm" and not Path(rest).is_file():
         raise ConfigError(f"{_option(where)}: no such file")
-    others = {"local": ["cryptography"], "slurm": ["dask_jobqueue"]}.get(scheme, [])
-    require(option("--dask", "a Dask cluster"), "cluster", "distributed", *others)
+    packages = {"local": ["cryptography"], "slurm": ["dask_jobqueue"]}.get(scheme, [])
+    require(option("--dask", "a Dask cluster"), "cluster", "distributed", *packages)
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(
             f"{_option(where)}: there is no sbatch on this machine; run the command where jobs are submitted"
@@ -102,23 +103,23 @@ def check(where: str) -> None:
 
 
 def _option(where: str) -> str:
-    """Return the name of a cluster as it was given: to the command, or in Python."""
+    """Return a cluster as the user gave it: as an option of the command, or as a Python argument."""
     return option(f"--dask {where}", where)
 
 
 class _ResultLost(Exception):
-    """The worker of a finished task died before its result was fetched; the scheduler repeats the task."""
+    """The worker of a finished task died before its result was fetched. The scheduler repeats the task."""
 
 
 class Workers:
-    """The workers behind a Dask client, and how long to wait for them."""
+    """The workers of a Dask client, and the patience with inactive workers."""
 
     def __init__(self, client: Any, where: str, patience: float, revive: Callable[[], None]):
         self.client, self.where, self.patience, self.revive = client, where, patience, revive
         self.seen, self.threads, self.busy = -LOOK, 1, False
 
     def simulate(self, store: SweepStore, todo: list[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
-        """Chunks, as workers have written them or have failed to."""
+        """Yield chunks after workers have written them or have failed."""
         task = partial(_simulate, str(store.path.resolve()), _digest(store), again, _requirements())
         run = partial(self._submit, task, log)
         suspects = []
@@ -133,10 +134,10 @@ class Workers:
     def _submit(
         self, task: Callable[..., Any], log: Log, chunks: list[Chunk], room: Callable[[], int]
     ) -> Iterator[tuple[Chunk, Exception | None]]:
-        """Each chunk when its task has ended, and its exception; no more than `room()` are submitted at a time."""
+        """Submit up to `room()` chunks at a time, and yield each finished chunk with its exception or None."""
         submitted: dict[str, tuple[Chunk, Any]] = {}
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        left, name = iter(chunks), uuid.uuid4().hex  # other clients of the scheduler may have chunks of these numbers
+        left, name = iter(chunks), uuid.uuid4().hex  # other clients of the scheduler may use the same numbers
         try:
             while True:
                 for chunk in islice(left, max(0, room() - len(submitted))):
@@ -159,11 +160,12 @@ class Workers:
                 future.release()
 
     def _room(self) -> int:
+        """Return the number of chunks that may be submitted at a time."""
         self._look()
         return AHEAD * max(self.threads, 1)
 
     def _next(self, ended: queue.SimpleQueue[Any]) -> Any:
-        """The next task that has ended. Raises `ClusterError` when no worker has been active for too long."""
+        """Wait for the next task that ends. Raises `ClusterError` when no worker has been active for too long."""
         last = time.monotonic()
         while True:
             with suppress(queue.Empty):
@@ -175,21 +177,21 @@ class Workers:
                 raise self._failure(f"no worker has been active for {self.patience:.0f} seconds")
 
     def _look(self) -> None:
-        """Query, not too often, the number of threads and the activity of the workers, and revive dead ones."""
+        """Query the threads and the activity of the workers, not too often, and revive dead workers."""
         if time.monotonic() - self.seen < LOOK:
             return
         self.busy = False
         if self.client.status not in ("running", "connecting"):
             raise self._failure("the scheduler is gone")
         with suppress(OSError, TimeoutError):
-            known = self.client.sync(self.client.scheduler.identity, callback_timeout=ANSWER)["workers"].values()
-            self.threads = sum(worker["nthreads"] for worker in known)
-            self.busy = any(worker["metrics"].get("task_counts", {}).get("executing") for worker in known)
+            workers = self.client.sync(self.client.scheduler.identity, callback_timeout=ANSWER)["workers"].values()
+            self.threads = sum(worker["nthreads"] for worker in workers)
+            self.busy = any(worker["metrics"].get("task_counts", {}).get("executing") for worker in workers)
             self.revive()
         self.seen = time.monotonic()
 
     def _problem(self, future: Any, log: Log) -> Exception | None:
-        """The exception of a task, if any; the events of a finished one are logged.
+        """Return the exception of a task, or None after logging the events of a successful task.
 
         Raises `_ResultLost` if the worker died before its result was fetched.
         """
@@ -212,19 +214,20 @@ class Workers:
         return problem
 
     def _failure(self, reason: str) -> ClusterError:
-        kept = "Finished chunks are saved; rerun the same command to resume"
-        return ClusterError(f"{_option(self.where)}: {reason}. {kept}")
+        """Return an error that says how to resume the run."""
+        advice = "Finished chunks are saved; rerun the same command to resume"
+        return ClusterError(f"{_option(self.where)}: {reason}. {advice}")
 
 
 def _is_fatal(problem: Exception | None) -> bool:
-    """True if workers have died while simulating a chunk, or one beside it."""
+    """Return True if workers have died while simulating a chunk, or another chunk at the same time."""
     from distributed import KilledWorker
 
     return isinstance(problem, KilledWorker)
 
 
 def _settled(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | None, log: Log) -> Chunk:
-    """The chunk; if there was a problem that the worker could not record itself, its runs are stored as failed."""
+    """Store the chunk's runs as failed if the worker could not record its problem itself, and return the chunk."""
     if problem is not None:
         states = store.states(chunk)
         failed = np.isin(states, lacking(again))
@@ -243,7 +246,7 @@ _ONE = threading.Lock()  # a worker simulates one chunk at a time, with all of i
 
 
 class Requirements(NamedTuple):
-    """The settings of the host that a worker needs: its folder of data, the user's files, and the version."""
+    """The settings of this host that workers need: the data folder, the user's files, and the version."""
 
     data: str
     files: list[str]
@@ -251,7 +254,7 @@ class Requirements(NamedTuple):
 
 
 def _simulate(path: str, digest: str, again: bool, required: Requirements, number: int) -> list[dict[str, Any]]:
-    """A task: simulate a chunk and write it; returns the events."""
+    """Simulate and write a chunk on a worker, and return the events for the log."""
     from distributed import get_worker
 
     notes = Notes()
@@ -267,16 +270,16 @@ def _simulate(path: str, digest: str, again: bool, required: Requirements, numbe
 
 
 def _check_version(required: dict[str, Any]) -> None:
-    """Refuse to simulate for a command of another version, whose numbers may differ."""
-    here = version_of_provenance(provenance())
-    if here != required:
-        words = f"{version_in_words(here)}, and this command {version_in_words(required)}"
+    """Raise `StoreError` if the worker has another version than the command, because its numbers may differ."""
+    running = version_of_provenance(provenance())
+    if running != required:
+        difference = f"{version_in_words(running)}, and this command {version_in_words(required)}"
         hint = "Start the workers in the environment of the command"
-        raise StoreError(f"the worker on {socket.gethostname()} runs {words}. {hint}")
+        raise StoreError(f"the worker on {socket.gethostname()} runs {difference}. {hint}")
 
 
 class Notes(Log):
-    """Events, collected for the client, which writes the log: lines from many hosts would interleave."""
+    """Log events collected for the client, which writes the log: lines from many hosts would interleave."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -287,10 +290,10 @@ class Notes(Log):
 
 
 def _await_store(path: Path, digest: str) -> None:
-    """Wait until this host sees the store that the client has created: network file systems may be late."""
+    """Wait until this host sees the client's new store: network file systems may be late."""
     until = time.monotonic() + SEEN
     while True:
-        with suppress(Exception):  # whatever zarr raises on a store that is absent or incomplete
+        with suppress(Exception):  # zarr raises various errors for a store that is absent or incomplete
             if _digest(SweepStore(path)) == digest:
                 return
         if time.monotonic() > until:
@@ -300,19 +303,19 @@ def _await_store(path: Path, digest: str) -> None:
 
 
 def _digest(store: SweepStore) -> str:
-    """A digest of a store's config."""
+    """Return a digest of a store's config."""
     return hashlib.sha256(str(store.group.attrs["config"]).encode()).hexdigest()
 
 
 def _requirements() -> Requirements:
-    """Collect what workers need of this host."""
+    """Collect the settings of this host that workers need."""
     folder = os.environ.get(FOLDER, "")
     data = str(Path(folder).resolve()) if folder else ""
     return Requirements(data, plugins.loaded(), version_of_provenance(provenance()))
 
 
 def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
-    """A client of the cluster, and a function that replaces its dead workers."""
+    """Connect to the cluster, and return a client and a function that replaces dead workers."""
     import dask
     from distributed import Client
 
@@ -341,10 +344,10 @@ SILENT = {"distributed": "critical", "distributed.worker": "critical", "distribu
 
 
 def _local(count: str) -> tuple[Any, Callable[[], None]]:
-    """Worker processes of this machine, which share its cores.
+    """Start worker processes on this machine, which share its cores.
 
-    Other users of the machine can reach their ports: a key that is made for this run, and stays in memory, keeps them
-    from running code there.
+    Other users of the machine can reach their ports. A key that is made for this run, and stays in memory, prevents
+    these users from running code there.
     """
     from distributed import LocalCluster
 
@@ -361,16 +364,16 @@ def _local(count: str) -> tuple[Any, Callable[[], None]]:
     return cluster, lambda: cluster.scale(workers)
 
 
-_PATCH_LOCK = threading.Lock()  # two patches at once may never be undone
+_PATCH_LOCK = threading.Lock()  # two simultaneous patches may never be undone
 
 
 def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
-    """Workers in jobs of SLURM, which the returned function submits: an interrupt up to here leaves no job behind."""
+    """Prepare SLURM workers, whose jobs the returned function submits: an earlier interrupt leaves no job behind."""
     import dask
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
-    # the import sets a handler of Ctrl-C: in the main thread it would replace ours, elsewhere it is an error
+    # the import sets a handler of Ctrl-C: in the main thread it would replace ours, in other threads it is an error
     with _PATCH_LOCK, mock.patch("signal.signal"):
         from dask_jobqueue import SLURMCluster
 
@@ -390,7 +393,7 @@ def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
 
 
 def _test_submission(file: Path, cluster: Any) -> None:
-    """Raise `ConfigError` if SLURM rejects such a job; Dask does not report it."""
+    """Raise `ConfigError` if SLURM rejects the jobs, because Dask does not report it."""
     try:
         process = subprocess.run(
             ["sbatch", "--test-only"], input=cluster.job_script(), capture_output=True, text=True, timeout=QUERY
@@ -403,7 +406,7 @@ def _test_submission(file: Path, cluster: Any) -> None:
 
 
 def _within(seconds: float, make: Callable[[], Any]) -> Any:
-    """The result or exception of `make`, or `TimeoutError`.
+    """Return the result of a function or raise its exception, or `TimeoutError` without an answer in time.
 
     A Dask client waits forever for a server that accepts the connection but does not answer.
     """
@@ -426,33 +429,33 @@ def _within(seconds: float, make: Callable[[], Any]) -> Any:
 
 
 def _bounded(close: Callable[..., Any]) -> None:
-    """Close, but wait no longer than for an answer."""
-    with suppress(Exception):  # errors no longer matter: all is done, or already broken
+    """Close a client or cluster, but wait only a limited time for an answer."""
+    with suppress(Exception):  # errors no longer matter: the work is finished or already broken
         close(timeout=ANSWER)
 
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Let workers that start meanwhile import nothing from the current folder, which may be a stranger's."""
-    before = os.environ.get(plugins.SAFE_PATH)
+    """Prevent new workers from importing from the current folder, which may belong to another user."""
+    previous = os.environ.get(plugins.SAFE_PATH)
     os.environ[plugins.SAFE_PATH] = "1"
     try:
         yield
     finally:
         del os.environ[plugins.SAFE_PATH]
-        if before is not None:
-            os.environ[plugins.SAFE_PATH] = before
+        if previous is not None:
+            os.environ[plugins.SAFE_PATH] = previous
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Dask's own messages about workers that start and stop."""
+    """Silence Dask's own messages about workers that start and stop."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
-    before = [logger.level for logger in loggers]
+    previous_levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
+        for logger, level in zip(loggers, previous_levels, strict=True):
             logger.setLevel(level)

@@ -1,7 +1,8 @@
-"""Chunks in child processes: those that may have killed earlier runs, as a rule that crashes the interpreter does.
+"""Simulation of suspicious chunks in child processes, because they may have killed earlier runs.
 
-A child that dies (a crash, too little memory) costs its chunk's time; the chunk's parameter combinations are then
-simulated in one child each, and those that die again are stored as failed. A child dies with its parent.
+A rule that crashes the interpreter is an example. A child that dies (a crash, too little memory) costs its chunk's
+time. The chunk's parameter combinations are then simulated in one child each, and combinations that die again are
+stored as failed. A child dies with its parent.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ CHILD = "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execution.c
 
 
 def simulate_isolated(store: SweepStore, chunks: Iterable[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
-    """The chunks that children could simulate, whether or not all runs succeeded; others are left to this process."""
+    """Simulate chunks in child processes, and yield the chunks that the children could simulate.
+
+    Some of their runs may have failed. Chunks that no child could simulate are left to this process.
+    """
     for chunk in chunks:
         log(event="apart", block=chunk.number)
         death = _run_child(store.path, chunk, again)
@@ -37,17 +41,20 @@ def simulate_isolated(store: SweepStore, chunks: Iterable[Chunk], again: bool, l
 
 
 def _run_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, ...] = ()) -> str | None:
-    """Empty if a child has simulated the chunk, the cause of death if it died, None if it could not simulate it."""
+    """Simulate a chunk in a child process, and return its cause of death.
+
+    The result is empty if the child has simulated the chunk, and None if it could not simulate it.
+    """
     arguments = [str(ROOT), str(path), str(chunk.number), str(again), *map(str, index)]
     command = [sys.executable, "-c", CHILD, *arguments]
-    done = subprocess.run(command, capture_output=True, check=False, env=plugins.for_children())
-    if death := cause_of_death(done.returncode):
+    process = subprocess.run(command, capture_output=True, check=False, env=plugins.for_children())
+    if death := cause_of_death(process.returncode):
         return f"the process died of {death}"
-    return "" if done.returncode == 0 else None
+    return "" if process.returncode == 0 else None
 
 
 def _simulate_cells(store: SweepStore, chunk: Chunk, again: bool, log: Log) -> None:
-    """Simulate each parameter combination of a chunk in a child of its own."""
+    """Simulate each parameter combination of a chunk in a separate child process."""
     for inside in np.ndindex(store.states(chunk).shape[:-1]):
         if (store.states(chunk)[inside] == DONE).all():
             continue

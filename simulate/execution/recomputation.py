@@ -1,7 +1,7 @@
-"""Recomputation of stored runs: a sample of those of every version is simulated again and compared bit by bit.
+"""Recomputation of stored runs: a sample for every version is simulated again and compared bit by bit.
 
-Checksums and fingerprints say that a number is the one that was written. Only its recomputation says that the code of
-today, with the user's files of today, still gives it.
+Checksums and fingerprints show that a number has not changed since it was written. Only recomputation shows that
+today's code, with the user's files of today, still gives the same number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from statmech.scenarios.registry import scenario_from
 
 
 class Recomputed(NamedTuple):
-    """The number of runs that were recomputed, a line per parameter combination that differs, and why none was."""
+    """The number of recomputed runs, a line per differing parameter combination, and any obstacle to recomputing."""
 
     runs: int
     differing: list[str]
@@ -31,19 +31,19 @@ class Recomputed(NamedTuple):
 
 
 def recompute(path: Path, most: int) -> Recomputed:
-    """Simulate again the runs of `most` random parameter combinations of every version that has computed some.
+    """Recompute the runs of up to `most` random parameter combinations of every version in the store.
 
     Parameters
     ----------
     path
         The store of a simulation.
     most
-        Parameter combinations per version; of each, the seeds that are simulated together.
+            Maximum number of parameter combinations per version. The seeds simulated together count as one.
 
     Returns
     -------
-    Recomputed
-        With an `obstacle` if data or code are not those of the stored runs.
+    Recomputation
+        With an `obstacle` if data or code differ from the stored runs'.
 
     Examples
     --------
@@ -53,8 +53,9 @@ def recompute(path: Path, most: int) -> Recomputed:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "simulation.zarr"
     ...     _ = run_into(path, Scenario(rule="hebb", N=20, t=[1], seeds=4))
-    ...     recompute(path, 1)
-    Recomputed(runs=4, differing=[], obstacle='')
+    ...     result = recompute(path, 1)
+    >>> result.runs, result.differing, result.obstacle
+    (4, [], '')
     """
     store = SweepStore(path)
     try:
@@ -69,31 +70,36 @@ def recompute(path: Path, most: int) -> Recomputed:
     cells = {cell.index: cell for cell in scenario.cells()}
     for sample, version in _samples(store, most, scenario.together):
         index = sample.corner
-        stored, done = store.buffer(sample, store.states(sample)), _of_version(store, sample, version)
-        runs += int(done.sum())
-        for names in _differing(simulator, cells[index], sample, stored, done):
+        stored, is_done = store.buffer(sample, store.states(sample)), _of_version(store, sample, version)
+        runs += int(is_done.sum())
+        for names in _differing(simulator, cells[index], sample, stored, is_done):
             made_by = version_in_words(store.provenances[version]) if version != UNKNOWN else "an unknown version"
-            differing.append(f"{name_of(store, sample)}: {names} differ from what this version computes; by {made_by}")
+            differing.append(f"{name_of(store, sample)}: {names} differ from the values of this version; by {made_by}")
     return Recomputed(runs, differing)
 
 
 def _samples(store: SweepStore, most: int, together: int) -> Iterator[tuple[Chunk, int]]:
-    """Random pieces of chunks, of one parameter combination and of seeds that are simulated together; their version."""
+    """Draw random pieces of chunks, and yield each with its version.
+
+    A piece has one parameter combination and the seeds that are simulated together.
+    """
     rng, chunks = np.random.default_rng(0), store.chunks()
     for version in [*range(len(store.provenances)), UNKNOWN]:
         counts = [int(_of_version(store, chunk, version).sum()) for chunk in chunks]
-        chosen = rng.choice(sum(counts), min(most, sum(counts)), replace=False)
-        for number in sorted(chosen):
-            at = int(np.searchsorted(np.cumsum(counts), number, side="right"))
-            chunk, inside = chunks[at], int(number) - sum(counts[:at])
-            *place, seed = np.argwhere(_of_version(store, chunk, version))[inside] + [side.start for side in chunk.box]
+        numbers = rng.choice(sum(counts), min(most, sum(counts)), replace=False)
+        for number in sorted(numbers):
+            chunk_number = int(np.searchsorted(np.cumsum(counts), number, side="right"))
+            chunk, inside = chunks[chunk_number], int(number) - sum(counts[:chunk_number])
+            *cell_index, seed = np.argwhere(_of_version(store, chunk, version))[inside] + [
+                side.start for side in chunk.box
+            ]
             first = int(seed) // together * together
             seeds = slice(first, min(first + together, chunk.box[-1].stop))
-            yield Chunk(chunk.number, (*(slice(int(i), int(i) + 1) for i in place), seeds)), version
+            yield Chunk(chunk.number, (*(slice(int(i), int(i) + 1) for i in cell_index), seeds)), version
 
 
 def _of_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
-    """The finished runs of a version, among those of a chunk."""
+    """Return a mask of a chunk's finished runs by a given version."""
     finished: np.ndarray = (store.states(chunk) == DONE) & (store.versions(chunk) == version)
     return finished
 
@@ -101,7 +107,7 @@ def _of_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
 def _differing(
     simulator: Simulator, cell: Cell, sample: Chunk, stored: dict[str, np.ndarray], done: np.ndarray
 ) -> Iterator[str]:
-    """The names of the variables that differ, if any; or the error that the simulation raises."""
+    """Yield the names of the variables that differ, or the error that the simulation raises."""
     wrong = set[str]()
     for _, results in run_units(simulator, simulator.ready_units([cell], sample.seeds)):
         if isinstance(results, Exception):
@@ -110,11 +116,13 @@ def _differing(
         for result in results:
             seeds = slice(result.seeds.start - sample.seeds.start, result.seeds.stop - sample.seeds.start)
             for name, values in result.values.items():
-                was = stored[name].reshape(sample.seeds.stop - sample.seeds.start, *stored[name].shape[done.ndim :])
+                stored_values = stored[name].reshape(
+                    sample.seeds.stop - sample.seeds.start, *stored[name].shape[done.ndim :]
+                )
                 inner = tuple(slice(length) for length in values.shape[1:])
-                of_runs = done.reshape(-1)[seeds]
-                is_now = np.asarray(values).astype(was.dtype)
-                if was[(seeds, *inner)][of_runs].tobytes() != is_now[of_runs].tobytes():
+                mask = done.reshape(-1)[seeds]
+                new_values = np.asarray(values).astype(stored_values.dtype)
+                if stored_values[(seeds, *inner)][mask].tobytes() != new_values[mask].tobytes():
                     wrong.add(name)
     if wrong:
         yield ", ".join(sorted(wrong))

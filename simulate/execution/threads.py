@@ -12,10 +12,13 @@ from statmech.runtime.system import cores, memory
 
 @contextmanager
 def threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
-    """A thread per core (JAX computes without the interpreter's lock); an interrupt cancels what has not begun."""
+    """Open a pool with a thread per core. An interrupt cancels tasks that have not started.
+
+    Threads suffice because JAX computes without the interpreter's lock.
+    """
     pool = ThreadPoolExecutor(max_workers=workers or cores())
     try:
-        # all cores are busy: BLAS threads below each of ours would wait for each other (K = 100: 5 times slower)
+        # all cores are busy: BLAS threads within each thread would wait for each other (K = 100: 5 times slower)
         with one_thread():
             yield pool
     finally:
@@ -23,5 +26,5 @@ def threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
 
 
 def memory_per_core() -> float:
-    """The machine's memory, in bytes, per core."""
+    """Return the machine's memory per core, in bytes."""
     return memory() / cores()

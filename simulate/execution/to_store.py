@@ -1,4 +1,4 @@
-"""Simulation of a scenario into a store, chunk by chunk; an interrupted run is resumed by the next."""
+"""Simulation of a scenario into a store, chunk by chunk. The next run resumes an interrupted one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.registry import scenario_from
 
-Elsewhere = Callable[[SweepStore, list[Chunk], bool, Log], Iterator[Chunk]]  # yields chunks as they have been written
+Elsewhere = Callable[[SweepStore, list[Chunk], bool, Log], Iterator[Chunk]]  # yields written chunks
 
 
 class Outcome(NamedTuple):
-    """The numbers of runs (parameter combinations times seeds) of a store that are done, failed and still missing."""
+    """The numbers of done, failed and missing runs (parameter combinations times seeds) of a store."""
 
     done: int
     failed: int
@@ -52,18 +52,18 @@ def run_into(
     tell: Listener | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Outcome:
-    """Simulate the runs of a scenario that a store lacks, and write them.
+    """Simulate the missing runs of a scenario's store, and write them.
 
-    A store of the same config is resumed, and one with fewer values on its axes or fewer seeds is extended.
+    A store of the same config is resumed. A store with fewer values on its axes or fewer seeds is extended.
 
     Parameters
     ----------
     path
-        The store; its `state` says which runs are done, failed or missing.
+            The store. Its `state` marks runs as done, failed or missing.
     scenario
         The scenario.
     fresh
-        True to replace stored results, also those of another config.
+            True to replace stored results, including results of another config.
     again
         True to try failed runs again.
     shard
@@ -73,13 +73,13 @@ def run_into(
     memory
         Memory limit in bytes.
     figure
-        The figure that a new store is to remember.
-    progress
-        Is called with the numbers of finished runs and of all runs.
-    tell
-        Is called with each event of the log.
-    elsewhere
-        Simulates and writes chunks in place of this process.
+            Figure that a new store remembers.
+        progress
+            Callback for the numbers of finished runs and of all runs.
+        tell
+            Callback for each event of the log.
+        elsewhere
+            Function that simulates and writes chunks instead of this process.
 
     Returns
     -------
@@ -89,8 +89,8 @@ def run_into(
     Raises
     ------
     StoreError
-        For a store of another config or other data, for one that another run is writing, for one that would have to be
-        extended while shards write it, and for a full disk.
+            If the store has another config or other data, if another run is writing it, if it would have to be
+            extended while shards write it, or if the disk is full.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def run_into(
     simulator = simulator_of(scenario)
     use_cache()
     check(simulator)
-    chunk_lengths(scenario)  # refuses too many before anything is written
+    chunk_lengths(scenario)  # raises an error for too many chunks before anything is written
     workers = affordable(simulator, workers, memory)
     with claimed(path, shard) as claim:
         log = Log(path, tell, shard)
@@ -115,7 +115,7 @@ def run_into(
 
 @dataclass
 class StoreRun:
-    """One run of a scenario into a store: open the store, plan its chunks, run them, finish."""
+    """One run of a scenario into a store: it opens the store, plans its chunks and simulates them."""
 
     path: Path
     scenario: AbstractScenario
@@ -132,7 +132,7 @@ class StoreRun:
     suspects: set[int] = field(default_factory=set)  # chunks that may have killed the last two runs
 
     def open(self, claim: Claim) -> SweepStore:
-        """The store, created or extended if need be."""
+        """Open the store, after creating or extending it if necessary."""
         return claim.open(
             find=lambda: None if self.fresh else find_store(self.path, self.scenario, self.again),
             create=self._create_or_extend,
@@ -140,7 +140,7 @@ class StoreRun:
         )
 
     def _create_or_extend(self) -> SweepStore:
-        """Open the store; create it if there is none, and extend it if the scenario does."""
+        """Open the store. Create it if it does not exist, and extend it if the scenario does."""
         path, scenario, log = self.path, self.scenario, self.log
         complete_replacement(path)
         if self.fresh or not (path.exists() or path.is_symlink()):
@@ -156,8 +156,8 @@ class StoreRun:
         changed = differences(scenario.config(), config)
         if changed and not is_extension(scenario, config):
             raise StoreError(another_config(path, changed, replacing()))
-        if other := _problem(store, scenario_from(config)):
-            raise StoreError(f"{other}. {replacing()}")
+        if problem := _problem(store, scenario_from(config)):
+            raise StoreError(f"{problem}. {replacing()}")
         if not changed and not _needs_this_version(store, self.again):
             return store
         check_form(store, scenario_from(config))
@@ -168,7 +168,7 @@ class StoreRun:
         return create(path, scenario, _attrs(scenario), old=store, figure=self.figure or config.get(FIGURE))
 
     def plan(self, store: SweepStore) -> list[Chunk]:
-        """The chunks of this shard with runs to simulate; corrupted ones are among them."""
+        """Return the chunks of this shard with runs to simulate, including corrupted chunks."""
         k, n = self.shard
         self.suspects = self.log.suspects()
         mine = [chunk for chunk in store.chunks() if chunk.number % n == k - 1]
@@ -183,7 +183,7 @@ class StoreRun:
         return todo
 
     def run(self, store: SweepStore, todo: list[Chunk]) -> None:
-        """Simulate and write these chunks, suspects first and each in a process of its own."""
+        """Simulate and write these chunks: first the suspects, in a process each."""
         suspects = [chunk for chunk in todo if chunk.number in self.suspects]
         for chunk in simulate_isolated(store, suspects, self.again, self.log):
             todo.remove(chunk)
@@ -194,15 +194,16 @@ class StoreRun:
             self._show()
 
     def finish(self, store: SweepStore) -> Outcome:
-        """Log and return what the store contains now."""
+        """Log and return the final counts of the store's runs."""
         counts = store.counts()
         outcome = Outcome(counts[DONE], counts[FAILED], counts[MISSING])
         self.log(event="ended", **outcome._asdict())
         return outcome
 
     def _here(self, store: SweepStore, todo: list[Chunk]) -> Iterator[Chunk]:
-        filled = simulate_chunks(self.scenario, store, todo, lacking(self.again), self.workers, self.log)
-        for chunk, values, states in filled:
+        """Simulate chunks in this process, and yield each after writing it."""
+        filled_chunks = simulate_chunks(self.scenario, store, todo, lacking(self.again), self.workers, self.log)
+        for chunk, values, states in filled_chunks:
             store.write(chunk, values, states)
             yield chunk
 
@@ -216,31 +217,32 @@ class StoreRun:
 
 
 def find_store(path: Path, scenario: AbstractScenario, again: bool = False) -> SweepStore | None:
-    """The store at `path` if it is intact, and of exactly this scenario and its data; else None."""
+    """Return the store at `path` if it is intact and has exactly this scenario and its data, otherwise None."""
     check_ordinary(path)
     if not path.exists() or corrupted(path):
         return None
     store = SweepStore(path)
-    other = differences(scenario.config(), store.config) or _problem(store, scenario)
-    return None if other or _needs_this_version(store, again) else store
+    change = differences(scenario.config(), store.config) or _problem(store, scenario)
+    return None if change or _needs_this_version(store, again) else store
 
 
 def _problem(store: SweepStore, scenario: AbstractScenario) -> str:
-    """Why runs of a store and new ones cannot be mixed: data or code of the user have changed; empty if they can."""
+    """Describe changes of the user's data or code that forbid mixing stored and new runs, or return an empty string."""
     return other_data(store.path, scenario, store.data) or other_code(store.path, scenario, store.code or {})
 
 
 def _needs_this_version(store: SweepStore, again: bool) -> bool:
-    """True if runs are to be added to those of another version, which the store must record first."""
+    """Return True if new runs would join another version's runs, so that the store must record this version first."""
     return not store.is_of_this_version and any(store.counts()[state] for state in lacking(again))
 
 
 def _attrs(scenario: AbstractScenario) -> dict[str, object]:
+    """Return the attributes of a new store."""
     return {"title": "statmech simulation", **attrs(simulator_of(scenario))}
 
 
 def _intact_states(store: SweepStore, chunk: Chunk, log: Log) -> np.ndarray:
-    """The states of a chunk's runs; all missing if the chunk is corrupted."""
+    """Return the states of a chunk's runs, all missing if the chunk is corrupted."""
     states = store.states(chunk)
     faults = store.faults(chunk, states)
     if not faults:

@@ -1,7 +1,7 @@
-"""Units of work: the pieces that a scenario's cells and seeds are cut into, simulated on all cores.
+"""Units of work: parts of a scenario's cells and seeds, simulated on all cores.
 
-A `Simulator` cuts one kind of scenario into units and simulates each. The result of a unit depends on its cells and
-seeds alone, never on what else is simulated.
+A `Simulator` divides one kind of scenario into units and simulates each. The result of a unit depends only on its cells
+and seeds, never on other units.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from statmech.scenarios.base import AbstractScenario, check_type
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.cost import CELL_BYTES, check_cells, estimate, thinned
 
-AHEAD = 2  # units per core that are started before the first result is taken
-# bytes, measured by `benchmarks/everyday.py memory`: libraries of stores and of pictures, and compilers with programs
+AHEAD = 2  # started before the first result is taken
+# bytes, measured by `benchmarks/everyday.py memory`: libraries for stores and figures, and compilers with programs
 STORES, PICTURES, XLA, JAX, NUMBA = (int(GiB * 2**30) for GiB in (0.07, 0.07, 0.15, 0.1, 0.12))
-DRAWN = 5.5  # times the bytes of results, while they are compared and drawn
+DRAWN = 5.5  # times the bytes of results, during comparison and drawing
 
 C = TypeVar("C", bound=Cell)
 
 
 class UnitResult(NamedTuple):
-    """The values (seeds, ...) of some seeds of one cell, which its index in the grid names.
+    """The values (seeds, ...) of some seeds of one cell, given by its index in the grid.
 
-    Of several cells the index is one of arrays (cells,), and values are (cells, seeds, ...).
+    For several cells the index contains arrays (cells,), and the values have the shape (cells, seeds, ...).
     """
 
     where: tuple[int, ...] | tuple[np.ndarray, ...]
@@ -46,9 +46,9 @@ class UnitResult(NamedTuple):
 
 
 class Simulator(ABC):
-    """The simulation of one kind of scenario; subclasses state `source`, `units` and `run`, and override the rest."""
+    """The simulation of one kind of scenario. Subclasses define `source`, `units` and `run`, and override the rest."""
 
-    source: str  # of the numbers, for the dataset's attributes
+    source: str  # origin of the numbers, for the dataset's attributes
     scenario: AbstractScenario
 
     def __init__(self, scenario: AbstractScenario):
@@ -56,42 +56,42 @@ class Simulator(ABC):
 
     @abstractmethod
     def units(self, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
-        """The units that simulate these seeds of these cells; the first seed is a multiple of the kind's `together`."""
+        """Return the units for these seeds of these cells. The first seed is a multiple of the kind's `together`."""
 
     @abstractmethod
     def run(self, unit: Any) -> list[UnitResult]:
-        """The results of one unit."""
+        """Simulate one unit and return its results."""
 
     def ready(self, cells: Sequence[Any]) -> Sequence[Any]:
-        """The cells with everything that their units need, which may take long to compute."""
+        """Return the cells with all inputs that their units need, which may take long to compute."""
         return cells
 
     def ready_units(self, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
-        """The units that can be run; `units` alone divides the work, for an estimate."""
+        """Return units that can be run. For an estimate, `units` alone divides the work."""
         return self.units(self.ready(cells), seeds)
 
     def check(self) -> None:
-        """Refuse what this machine cannot simulate, before anything runs; raises `ScenarioError`."""
+        """Raise `ScenarioError` if this machine cannot simulate the scenario, before anything runs."""
         return
 
     def memory(self) -> float:
-        """Bytes that the largest unit holds."""
+        """Return the bytes of the largest unit."""
         return 0.0
 
     def libraries(self) -> float:
-        """Bytes of compilers with their programs, and of libraries that the first unit imports."""
+        """Return the bytes of compilers with their programs, and of libraries that the first unit imports."""
         return 0.0
 
     def attrs(self) -> dict[str, Any]:
-        """Further attributes of the dataset."""
+        """Return further attributes of the dataset."""
         return {}
 
     def remarks(self) -> list[str]:
-        """Sentences that a user should read before the simulation starts."""
+        """Return sentences that a user should read before the simulation starts."""
         return []
 
     def context(self) -> AbstractContextManager[Any]:
-        """A context that holds while units run."""
+        """Return a context that surrounds the run of all units."""
         return nullcontext()
 
 
@@ -103,10 +103,10 @@ class SeedUnit(NamedTuple):
 
 
 class SeedBySeed(Simulator):
-    """Simulates kinds whose cells of one dimension N share a seed's random numbers: one unit per dimension and seed."""
+    """Simulator of kinds whose cells of one dimension N share a seed's random numbers: one unit per N and seed."""
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[SeedUnit]:
-        """All cells of one dimension with one seed, the largest dimensions first."""
+        """Yield all cells of one dimension with one seed, the largest dimensions first."""
         groups: dict[int, list[Any]] = {}
         for cell in cells:
             groups.setdefault(cell.N, []).append(cell)
@@ -116,28 +116,28 @@ class SeedBySeed(Simulator):
 
 
 class RunByRun(Simulator, Generic[C]):
-    """Simulates kinds that gain nothing from running seeds or cells together: one unit per cell and seed."""
+    """Simulator of kinds that gain nothing from running seeds or cells together: one unit per cell and seed."""
 
     source = "one run after the other"
 
     def simulate(self, cell: C, seed: int) -> dict[str, Any]:
-        """The variables of one run, by the scenario's own method of this name."""
-        assert self.scenario.simulate is not None  # or its file would simulate it
+        """Return the variables of one run, by the scenario's own `simulate` method."""
+        assert self.scenario.simulate is not None  # other scenarios have a simulator of their own
         return self.scenario.simulate(cell, seed)
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[tuple[Any, int]]:
-        """Every cell with every seed."""
+        """Yield every cell with every seed."""
         yield from product(cells, seeds)
 
     def run(self, unit: tuple[Any, int]) -> list[UnitResult]:
-        """The variables of one run, with an axis of seeds."""
+        """Simulate one run, and return its variables with an axis of seeds."""
         cell, seed = unit
         values = {name: np.asarray(value)[None] for name, value in self.simulate(cell, seed).items()}
         return [UnitResult(cell.index, slice(seed, seed + 1), values)]
 
 
 def simulator_of(scenario: AbstractScenario) -> Simulator:
-    """The simulator of a scenario: of its own method `simulate`, else of its file in `simulate/scenarios/`."""
+    """Return the simulator of a scenario: its own `simulate` method, or its module in `simulate/scenarios/`."""
     check_type(scenario)
     if scenario.simulate is not None:
         return RunByRun(scenario)
@@ -146,7 +146,7 @@ def simulator_of(scenario: AbstractScenario) -> Simulator:
 
 
 def check(simulator: Simulator) -> None:
-    """Refuse what this machine cannot simulate, before anything runs; raises `ScenarioError`."""
+    """Raise `ScenarioError` if this machine cannot simulate the scenario, before anything runs."""
     if problems := list(simulator.scenario.data_problems()):
         raise ScenarioError(problems)
     check_cells(simulator.scenario)
@@ -154,14 +154,17 @@ def check(simulator: Simulator) -> None:
 
 
 def check_memory(key: str, run: str, needed: float, instead: str = "") -> None:
-    """Refuse a run that needs more bytes than this machine has per core; raises `ScenarioError` at `key`."""
-    if needed > (held := memory_per_core()):
-        sizes = f"takes {needed / 2**30:.3g} GiB, and {held / 2**30:.3g} GiB are available per core"
+    """Raise `ScenarioError` at `key` if a run needs more bytes than this machine has per core."""
+    if needed > (available := memory_per_core()):
+        sizes = f"takes {needed / 2**30:.3g} GiB, and {available / 2**30:.3g} GiB are available per core"
         raise ScenarioError([((key,), f"{run} {sizes}{'. ' + instead if instead else ''}")])
 
 
 def affordable(simulator: Simulator, workers: int | None, memory: float | None) -> int | None:
-    """The number of units that may run at once in so many bytes; raises `ScenarioError` if not even one may."""
+    """Return the number of units that may run at once within a memory limit in bytes.
+
+    Raises `ScenarioError` if the memory does not suffice for one unit.
+    """
     if memory is None:
         return workers
     unit, left = _simulator_of_few(simulator).memory(), memory - _common(simulator, workers)
@@ -172,48 +175,49 @@ def affordable(simulator: Simulator, workers: int | None, memory: float | None) 
 
 
 def needed(simulator: Simulator, memory: float | None = None, drawn: bool = False) -> float:
-    """Estimate the bytes that this process holds while it simulates with so much memory at most.
+    """Estimate the peak memory of this process, in bytes, during a simulation within a memory limit.
 
-    If results are then compared and `drawn`, that may take more.
+    If results are then compared and `drawn`, this may need more memory than the simulation.
     """
-    scenario, few = simulator.scenario, _simulator_of_few(simulator)
+    scenario, small_simulator = simulator.scenario, _simulator_of_few(simulator)
     workers = affordable(simulator, scenario.workers, memory) or cores()
-    cells = list(few.scenario.cells())
+    cells = list(small_simulator.scenario.cells())
     seeds = range(min(scenario.seeds, SEEDS * -(-workers // len(cells))))
-    at_once = len(list(islice(few.units(cells, seeds), workers)))
-    drawing = drawn and can_draw(scenario, memory)
-    shown = _libraries(simulator) + PICTURES + DRAWN * estimate(scenario).bytes_ if drawing else 0.0
-    return max(_common(simulator, workers) + at_once * few.memory(), shown)
+    at_once = len(list(islice(small_simulator.units(cells, seeds), workers)))
+    is_drawn = drawn and can_draw(scenario, memory)
+    drawing_bytes = _libraries(simulator) + PICTURES + DRAWN * estimate(scenario).bytes_ if is_drawn else 0.0
+    return max(_common(simulator, workers) + at_once * small_simulator.memory(), drawing_bytes)
 
 
 def can_draw(scenario: AbstractScenario, memory: float | None) -> bool:
-    """True if the results of a scenario fit into so much memory, by default half of this machine's, twice."""
+    """Return True if twice the results of a scenario fit into the memory, by default half of this machine's."""
     return 2 * estimate(scenario).bytes_ <= (memory or machine_memory() / 2)
 
 
 def _simulator_of_few(simulator: Simulator) -> Simulator:
-    """The simulator of some cells of a large grid, the largest units among them."""
+    """Return the simulator of some cells of a large grid, including the largest units."""
     return type(simulator)(thinned(simulator.scenario))
 
 
 def _libraries(simulator: Simulator) -> float:
+    """Estimate the bytes of the libraries that this process has loaded or will load."""
     return peak_memory() + STORES + simulator.libraries()
 
 
 def _common(simulator: Simulator, workers: int | None) -> float:
-    """Estimate the bytes of libraries, programs, cells and chunks, whatever units run at once."""
-    scenario, few = simulator.scenario, _simulator_of_few(simulator)
+    """Estimate the bytes of libraries, programs, cells and chunks, independent of the units that run at once."""
+    scenario, small_simulator = simulator.scenario, _simulator_of_few(simulator)
     cost, lengths = estimate(scenario), chunk_lengths(scenario)
     chunk = cost.bytes_ / cost.runs * math.prod(lengths)
-    cells = list(islice(few.scenario.cells(), math.prod(lengths[:-1])))
-    units = sum(1 for _ in few.units(cells, range(lengths[-1])))
+    cells = list(islice(small_simulator.scenario.cells(), math.prod(lengths[:-1])))
+    units = sum(1 for _ in small_simulator.units(cells, range(lengths[-1])))
     begun = min(math.ceil(cost.runs / math.prod(lengths)), 1 + math.ceil(AHEAD * (workers or cores()) / units))
-    # each chunk that has begun has its variables and results that wait for others; one is being written
+    # each started chunk has its variables and the results that wait for other units; one chunk is being written
     return _libraries(simulator) + CELL_BYTES * cost.cells + chunk * (2 * begun + 1)
 
 
 def attrs(simulator: Simulator) -> dict[str, Any]:
-    """Attributes of a scenario's dataset: its source, the digests of its data and code, and those of its simulator."""
+    """Return the attributes of a scenario's dataset: source, digests of data and code, and the simulator's own."""
     data, code = simulator.scenario.data_digests(), simulator.scenario.code_digests()
     return {"source": simulator.source, **({"data": data} if data else {}), "code": code, **simulator.attrs()}
 
@@ -224,7 +228,10 @@ def run_units(
     workers: int | None = None,
     before_unit: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Any, list[UnitResult] | Exception]]:
-    """Each unit in turn with its results, or the exception that it raised; few are started ahead, to spare memory."""
+    """Run units on threads, and yield each unit in turn with its results or the exception that it raised.
+
+    Only a few units are started ahead, to save memory.
+    """
 
     def run(unit: Any) -> list[UnitResult]:
         if before_unit is not None:
@@ -243,6 +250,7 @@ def run_units(
 
 
 def _ended(unit: Any, future: Any) -> tuple[Any, list[UnitResult] | Exception]:
+    """Return a unit with its results or its exception."""
     problem = future.exception()
     if problem is None:
         return unit, future.result()

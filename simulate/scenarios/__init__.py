@@ -1,1 +1,1 @@
-"""Simulation of each kind of scenario: one file per kind, of the same name as in `statmech.scenarios`."""
+"""Simulation of each kind of scenario, in one module per kind, named as in `statmech.scenarios`."""

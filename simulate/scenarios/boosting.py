@@ -1,8 +1,8 @@
-"""Simulates boosting: teachers, examples, and the kernel of `SparsePerceptron` until no example is misclassified.
+"""Simulation of boosting: teachers, examples, and the kernel of `SparsePerceptron` until all examples are correct.
 
 A seed has one teacher for each N, k and s, one endless list of examples and another of tests: every discount and every
-P of a sweep sees the same ones (the first P), so runs can be compared example by example. A larger probability of flips
-flips the same labels and more.
+P of a sweep sees the same examples (the first P), so that runs can be compared example by example. A larger flip
+probability flips the same labels and more.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from statmech.runtime.extras import require
 from statmech.scenarios.boosting import Boosting, BoostingCell
 from statmech.scenarios.cells import words_of
 
-CHUNK = 4096  # inputs drawn at a time, whatever P
-DECIDED = 0.1  # of inputs: a teacher that decides fewer is drawn again
+CHUNK = 4096  # at any P
+DECIDED = 0.1  # teachers that decide fewer inputs are redrawn
 
 
 class TeacherVote(NamedTuple):
@@ -29,7 +29,7 @@ class TeacherVote(NamedTuple):
     conjunctions: tuple[Conjunction, ...]
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """The sums (m,) on rows of inputs, whose signs are the labels."""
+        """Return the sums (m,) on rows of inputs. Their signs are the labels."""
         return np.sum([h(X) for h in self.conjunctions], axis=0)
 
 
@@ -40,22 +40,22 @@ class Simulator(units.RunByRun[BoostingCell]):
     scenario: Boosting
 
     def simulate(self, cell: BoostingCell, seed: int) -> dict[str, float]:
-        """The variables of one run."""
+        """Simulate the variables of one run."""
         return _boosted(self.scenario, cell, seed)
 
     def check(self) -> None:
-        """Refuse conjunctions that are too many to search, or examples that this machine cannot hold."""
+        """Raise an error for too many conjunctions to search, or for examples that do not fit into memory."""
         for cell in self.scenario.cells():
             if cell.k > 2:
                 require("boosting over conjunctions of three", "estimators", "numba")
             if comb(cell.N, cell.k) > MOST:
-                many = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MOST:,}"
-                raise ScenarioError([(("k",), many)])
+                message = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MOST:,}"
+                raise ScenarioError([(("k",), message)])
             needed = _bytes(cell, self.scenario.tests)
             units.check_memory("P", f"a run with {cell.P:,} examples of {cell.N:,} inputs", needed)
 
     def memory(self) -> float:
-        """Bytes that the largest run holds."""
+        """Return the bytes of the largest run."""
         return max(_bytes(cell, self.scenario.tests) for cell in self.scenario.cells())
 
 
@@ -65,24 +65,26 @@ def _bytes(cell: BoostingCell, tests: int) -> float:
 
 
 def _boosted(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
-    """The variables of one run."""
-    own = {"N": cell.N, "k": cell.k, "s": cell.s, "key": scenario.key, "seed": seed}
-    of_teacher, of_examples, of_tests, of_flips = (np.random.default_rng([*words_of(own), part]) for part in range(4))
-    teacher = draw(of_teacher, cell)
-    X, y = examples(of_examples, teacher, cell.N, cell.P)
-    stages, right = until_right(X, flipped(of_flips, y, cell.flip), cell, cell.cap)
-    tests, labels = examples(of_tests, teacher, cell.N, scenario.tests)
+    """Simulate the variables of one run."""
+    identity = {"N": cell.N, "k": cell.k, "s": cell.s, "key": scenario.key, "seed": seed}
+    teacher_rng, example_rng, test_rng, flip_rng = (
+        np.random.default_rng([*words_of(identity), part]) for part in range(4)
+    )
+    teacher = draw(teacher_rng, cell)
+    X, y = examples(example_rng, teacher, cell.N, cell.P)
+    stages, converged = until_right(X, flipped(flip_rng, y, cell.flip), cell, cell.cap)
+    tests, labels = examples(test_rng, teacher, cell.N, scenario.tests)
     return {
-        "stages": len(stages) if right else np.nan,
+        "stages": len(stages) if converged else np.nan,
         "eps_g": float(np.mean(1 - labels * np.sign(output(stages, tests)))) / 2,
-        "advantage": advantage(stages, ended=right or len(stages) == cell.cap),
+        "advantage": advantage(stages, ended=converged or len(stages) == cell.cap),
         "nonzero_weights": len(merged(stages)),
-        "converged": right,
+        "converged": converged,
     }
 
 
 def until_right(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: int) -> tuple[list[Stage], bool]:
-    """Stages until the vote is right on all examples, and whether it is: `cap` stages may not suffice."""
+    """Boost until the vote is right on all examples, at most `cap` stages, and return the stages and the success."""
     stages: list[Stage] = []
     vote = np.zeros(len(y))
     for stage in boost(X, y, np.arange(cell.N), cell.k, cap, cell.booster.discount):
@@ -94,12 +96,12 @@ def until_right(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: int) -> t
 
 
 def advantage(stages: list[Stage], ended: bool) -> float:
-    """The smallest 1/2 - error of all stages: 0 where boosting ended because nothing was better than chance."""
+    """Return the smallest 1/2 - error of all stages, or 0 if boosting ended because none was better than chance."""
     return min(0.5 - stage.error for stage in stages) if ended else 0.0
 
 
 def draw(rng: np.random.Generator, cell: BoostingCell) -> TeacherVote:
-    """A teacher that decides enough inputs (see `statmech.scenarios.boosting`)."""
+    """Draw a teacher that decides enough inputs (see `statmech.scenarios.boosting`)."""
     while True:
         teacher = TeacherVote(tuple(_conjunction(rng, cell.N, cell.k) for _ in range(cell.s)))
         if np.mean(teacher(_inputs(rng, cell.N)) != 0) >= DECIDED:
@@ -107,26 +109,28 @@ def draw(rng: np.random.Generator, cell: BoostingCell) -> TeacherVote:
 
 
 def examples(rng: np.random.Generator, teacher: TeacherVote, N: int, P: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first P inputs (P, N) of 0 and 1 that the teacher decides, and its labels (P,) of +-1."""
-    inputs, labels, drawn = [], [], 0
-    while drawn < P:
+    """Draw the first P inputs (P, N) of 0 and 1 that the teacher decides, and its labels (P,) of +-1."""
+    inputs, labels, count = [], [], 0
+    while count < P:
         X = _inputs(rng, N)
         sums = teacher(X)
         inputs.append(X[sums != 0])
         labels.append(np.sign(sums[sums != 0]))
-        drawn += len(inputs[-1])
+        count += len(inputs[-1])
     return np.concatenate(inputs)[:P], np.concatenate(labels)[:P]
 
 
 def flipped(rng: np.random.Generator, y: np.ndarray, flip: float) -> np.ndarray:
-    """The labels (P,), each inverted with this probability; a larger one inverts the same labels and more."""
+    """Flip each label (P,) with a probability. A larger probability flips the same labels and more."""
     return np.where(rng.random(y.size) < flip, -y, y)
 
 
 def _conjunction(rng: np.random.Generator, N: int, k: int) -> Conjunction:
-    chosen = rng.choice(N, size=rng.integers(1, k + 1), replace=False)
-    return Conjunction(tuple(sorted(map(int, chosen))), 1 if rng.random() < 0.5 else -1)
+    """Draw a conjunction of up to k inputs with a random sign."""
+    indices = rng.choice(N, size=rng.integers(1, k + 1), replace=False)
+    return Conjunction(tuple(sorted(map(int, indices))), 1 if rng.random() < 0.5 else -1)
 
 
 def _inputs(rng: np.random.Generator, N: int) -> np.ndarray:
+    """Draw a block of inputs of 0 and 1."""
     return rng.integers(0, 2, size=(CHUNK, N)).astype(float)

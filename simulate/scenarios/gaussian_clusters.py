@@ -1,6 +1,6 @@
-"""Simulates learners that minimise a convex loss of two clusters: draws examples, and minimises.
+"""Simulation of learners that minimise a convex loss on two clusters of examples.
 
-Errors are those of the weights on all inputs of the clusters, not of a sample of them.
+Errors are averages over all inputs of the clusters, not over a sample.
 """
 
 from __future__ import annotations
@@ -28,76 +28,76 @@ from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters
 from theory.convex.best_lambda import taken
 from theory.convex.clusters import best_lambdas
 
-COIN = {"m_field": 0.0, "length_field": 0.0, "length": 0.0}  # a student w = 0
+COIN = {"m_field": 0.0, "length_field": 0.0, "length": 0.0}
 
 
 class Simulator(units.RunByRun[ClusterCell]):
-    """Learners that minimise a convex loss of two clusters, one run after the other."""
+    """Learners that minimise a convex loss on two clusters, one run after the other."""
 
     source = "minimisation of a convex loss"
     scenario: Clusters
 
     def simulate(self, cell: ClusterCell, seed: int) -> dict[str, float]:
-        """The variables of one run."""
+        """Simulate the variables of one run."""
         data, lam = drawn(cell, self.scenario.key, seed), self.strength(cell)
         stretch = np.sqrt(_ridge(cell))
         problem = problem_of(cell, data, lam, stretch)
         separated = separation(problem.B) if lam == 0 else None
-        found = nowhere(problem.B.shape[1]) if np.isnan(lam) else _learnt(problem, separated, lam)
-        values: dict[str, float] = {"gap": found.gap, "converged": found.converged}
-        if found.gap < FOUND:
-            values |= measured(cell, data, problem, found.w, stretch)
+        minimum = nowhere(problem.B.shape[1]) if np.isnan(lam) else _learnt(problem, separated, lam)
+        values: dict[str, float] = {"gap": minimum.gap, "converged": minimum.converged}
+        if minimum.gap < FOUND:
+            values |= measured(cell, data, problem, minimum.w, stretch)
             if not cell.loss.kinks:
                 bare = problem if lam > 0 else problem._replace(l2=0.0)
-                values["V"] = field_response(bare, found.w, np.sqrt(data.variances) / stretch)
-        return values | {"separable": _separable(problem, separated, found)}
+                values["V"] = field_response(bare, minimum.w, np.sqrt(data.variances) / stretch)
+        return values | {"separable": _separable(problem, separated, minimum)}
 
     def strength(self, cell: ClusterCell) -> float:
-        """The strength of the penalty; the best one is that of the smallest error for N -> infinity."""
+        """Return the strength of the penalty. The best one minimises the error for N -> infinity."""
         return taken(self._best(cell.group)[cell.alpha]) if isinstance(cell.lam, str) else float(cell.lam)
 
     @cached_property
     def _best(self) -> Any:
-        """The best penalties of a group of cells at each of its alphas, solved when the first run needs one."""
+        """The best penalties of a group of cells for all its alphas, solved when the first run needs one."""
         groups: defaultdict[tuple[Any, ...], list[ClusterCell]] = defaultdict(list)
         for cell in self.scenario.cells():
             groups[cell.group].append(cell)
 
         @cache
-        def solved(group: tuple[Any, ...]) -> Mapping[float, float]:
+        def solve_group(group: tuple[Any, ...]) -> Mapping[float, float]:
             members = groups[group]
             alphas, setting = list(dict.fromkeys(cell.alpha for cell in members)), members[0].setting
             best = best_lambdas(*setting[:2], np.array(alphas, float), setting.intercept)
             return dict(zip(alphas, best.tolist(), strict=True))
 
-        return solved
+        return solve_group
 
     def check(self) -> None:
-        """Refuse examples that this machine cannot hold."""
+        """Raise `ScenarioError` for examples that do not fit into memory."""
         for cell in self.scenario.cells():
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_memory("alpha", run, memory(cell))
 
     def memory(self) -> float:
-        """Bytes that the largest run holds."""
+        """Return the bytes of the largest run."""
         return max(map(memory, self.scenario.cells()))
 
 
 def memory(cell: ClusterCell) -> float:
-    """Bytes of a run: three copies of the inputs, and three matrices, with an intercept or V those of all inputs."""
+    """Return the bytes of a run: three copies of the inputs and three matrices, larger with an intercept or V."""
     smaller = cell.N if cell.setting.intercept or not cell.loss.kinks else min(cell.P, cell.N)
     return 8.0 * 3 * (cell.P * cell.N + smaller**2)
 
 
 def problem_of(cell: ClusterCell, data: ClusterData, lam: float, stretch: np.ndarray) -> Problem:
-    """Return the function that a run minimises, of weights times `stretch`, and of the intercept behind them.
+    """Return the function that a run minimises over weights times `stretch`, followed by the intercept.
 
     Parameters
     ----------
     cell, data
         The parameter combination, and its examples.
     lam
-        Strength of the penalty; where it is 0, that of the problem is 1.
+            Strength of the penalty. At 0 the problem has strength 1.
     stretch
         Roots of the penalty's factors (N,).
     """
@@ -108,18 +108,19 @@ def problem_of(cell: ClusterCell, data: ClusterData, lam: float, stretch: np.nda
 
 
 def _learnt(problem: Problem, separated: Separation | None, lam: float) -> Minimum:
+    """Minimise the problem, at lam = 0 in the limit of a vanishing penalty."""
     return vanishing(problem, separated) if lam == 0 else minimise(problem)
 
 
 def measured(
     cell: ClusterCell, data: ClusterData, problem: Problem, stretched: np.ndarray, stretch: np.ndarray
 ) -> dict[str, float]:
-    """Measure the variables of a student on all inputs of the clusters, and on its examples.
+    """Measure the variables of a student on all inputs of the clusters and on its examples.
 
     Parameters
     ----------
     cell, data, problem
-        The parameter combination, its examples, and the function that was minimised.
+            The parameter combination, its examples, and the minimised function.
     stretched
         Weights times `stretch`, and the intercept.
     stretch
@@ -141,14 +142,14 @@ def measured(
 
 
 def field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> float:
-    r"""V, the mean response of a field to a force on it, :math:`\mathrm{tr}\,\Sigma H^{-1}/N`.
+    r"""Return V, the mean response of a field to a force on it, :math:`\mathrm{tr}\,\Sigma H^{-1}/N`.
 
     Parameters
     ----------
     problem, w
-        The function that was minimised, with the Hessian H, and its minimum.
+            The minimised function, with the Hessian H, and its minimum.
     deviations
-        Those of the inputs around a centre (N,), in units of the problem's.
+            Standard deviations of the inputs around a centre (N,), in units of the problem's.
     """
     N = len(deviations)
     curved = int(np.count_nonzero(problem.loss.curvature(problem.x(w))))
@@ -161,15 +162,15 @@ def field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> f
 
 
 def _ridge(cell: ClusterCell) -> np.ndarray:
-    """The factors (N,) of the penalty."""
-    law = cell.inputs
-    if not isinstance(law, Spectrum) or not law.ridge:
+    """Return the factors (N,) of the penalty."""
+    inputs = cell.inputs
+    if not isinstance(inputs, Spectrum) or not inputs.ridge:
         return np.ones(cell.N)
-    return np.repeat(np.array(law.ridge), group_sizes(law.modes(cell.N).shares, cell.N))
+    return np.repeat(np.array(inputs.ridge), group_sizes(inputs.modes(cell.N).shares, cell.N))
 
 
 def _separable(problem: Problem, separated: Separation | None, found: Minimum) -> bool:
-    """True if labels can be separated; often the student does it."""
+    """Return True if the labels are separable. In many cases the student itself separates them."""
     if separated is not None:
         return separated.exists
     P, N = problem.B.shape

@@ -1,6 +1,6 @@
-"""Simulates Bayes-optimal inference: a teacher, its examples, and message passing from a start.
+"""Simulation of Bayes-optimal inference: a teacher, its examples, and message passing from a start.
 
-Teachers and examples are those of `simulate.kernels.teacher_data`: a sweep's alphas see the same ones.
+`simulate.kernels.teacher_data` draws teachers and examples: all alphas of a sweep see the same examples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Simulator(units.RunByRun[InferenceCell]):
     scenario: Inference
 
     def simulate(self, cell: InferenceCell, seed: int) -> dict[str, np.ndarray]:
-        """The variables of one run, after each step; an estimate that is settled or exact stays."""
+        """Return the variables of one run after each step. A converged or exact estimate no longer changes."""
         data = teacher_data.drawn(cell, self.scenario.key, seed)
         w, V = _started(cell, data.teacher, self.scenario.key, seed)
         record = np.empty((self.scenario.steps + 1, len(MEASURED)))
@@ -35,34 +35,36 @@ class Simulator(units.RunByRun[InferenceCell]):
         return dict(zip(MEASURED, record.T, strict=True))
 
     def check(self) -> None:
-        """Refuse examples that this machine cannot hold."""
+        """Raise `ScenarioError` for examples that do not fit into memory."""
         for cell in self.scenario.cells():
             units.check_memory("alpha", f"a run with {cell.P:,} examples of {cell.N:,} inputs", _bytes(cell))
 
     def memory(self) -> float:
-        """Bytes that the largest run holds."""
+        """Return the bytes of the largest run."""
         return max(map(_bytes, self.scenario.cells()))
 
 
 def measured(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
-    """Overlap, mean square, mean squared error and generalization error of weights; 1/2 if they are 0.
+    """Return overlap, mean square, mean squared error and generalization error of weights.
+
+    The generalization error of zero weights is 1/2.
 
     >>> measured(np.array([0.0, 1.0]), np.array([1.0, 1.0]))
     (0.5, 0.5, 0.5, 0.25)
     """
     N = len(w)
     m = float(w @ teacher) / N
-    across = float(np.linalg.norm(w - m * teacher)) / np.sqrt(N)
-    eps_g = float(np.arctan2(across, m) / np.pi) if np.any(w) else 0.5
+    perpendicular = float(np.linalg.norm(w - m * teacher)) / np.sqrt(N)
+    eps_g = float(np.arctan2(perpendicular, m) / np.pi) if np.any(w) else 0.5
     return m, float(w @ w) / N, float(np.mean((w - teacher) ** 2)), eps_g
 
 
 def _started(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> tuple[np.ndarray, float]:
-    """The first estimate and its variance; an informed one has m = q = 1 - INFORMED on average."""
+    """Return the first estimate and its variance. An informed estimate has m = q = 1 - INFORMED on average."""
     if cell.start != "informed":
         return posterior_means.uninformed(cell.weights, cell.N)
-    own = {"N": cell.N, "key": key, "seed": seed, **random_streams.named(cell.weights)}
-    q, rng = 1 - INFORMED, random_streams.stream(random_streams.START, **own)
+    identity = {"N": cell.N, "key": key, "seed": seed, **random_streams.named(cell.weights)}
+    q, rng = 1 - INFORMED, random_streams.stream(random_streams.START, **identity)
     return q * teacher + np.sqrt(q * INFORMED) * rng.standard_normal(cell.N), INFORMED
 
 

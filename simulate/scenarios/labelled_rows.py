@@ -1,6 +1,6 @@
-"""Simulates learners that minimise a convex loss of rows of a real table: draws rows, minimises, and tests.
+"""Simulation of learners that minimise a convex loss on rows of a real table.
 
-Every loss, penalty and number of examples of a sweep sees the same rows: a larger number has the smaller one's first.
+Every loss, penalty and number of examples of a sweep sees the same rows: a larger number starts with the smaller one's.
 """
 
 from __future__ import annotations
@@ -24,72 +24,73 @@ from theory.tables.best_penalties import best_along
 
 
 class Simulator(units.RunByRun[RowsCell]):
-    """Learners that minimise a convex loss of rows of a table, one run after the other."""
+    """Learners that minimise a convex loss on rows of a table, one run after the other."""
 
     source = "minimisation of a convex loss of rows of a table"
     scenario: LabelledRows
 
     def simulate(self, cell: RowsCell, seed: int) -> dict[str, float]:
-        """The variables of one run."""
+        """Simulate the variables of one run."""
         lam = self.strength(cell)
         return measured(cell, drawn(cell, self.scenario.key, seed), lam) if np.isfinite(lam) else {"converged": False}
 
     def strength(self, cell: RowsCell) -> float:
-        """The strength of the penalty; the best one is that of the smallest error in theory."""
+        """Return the strength of the penalty. The best one minimises the error in theory."""
         return self._best(cell.group)[cell.P] if isinstance(cell.lam, str) else float(cell.lam)
 
     @cached_property
     def _best(self) -> Any:
-        """The best penalties of a group of cells at each of its numbers of examples, solved when a run needs one."""
+        """The best penalties of a group of cells for all its numbers of examples, solved when a run needs one."""
         groups: defaultdict[tuple[Any, ...], list[RowsCell]] = defaultdict(list)
         for cell in self.scenario.cells():
             if cell.lam == BEST:
                 groups[cell.group].append(cell)
 
         @cache
-        def solved(group: tuple[Any, ...]) -> Mapping[int, float]:
+        def solve_group(group: tuple[Any, ...]) -> Mapping[int, float]:
             return best_along(groups[group][0], list(dict.fromkeys(cell.P for cell in groups[group])))
 
-        return solved
+        return solve_group
 
     def check(self) -> None:
-        """Refuse examples that this machine cannot hold."""
+        """Raise `ScenarioError` for examples that do not fit into memory."""
         for cell in self.scenario.cells():
             units.check_memory("P", f"a run with {cell.P:,} examples in {cell.table.N:,} dimensions", memory(cell))
 
     def memory(self) -> float:
-        """Bytes that the largest run holds."""
+        """Return the bytes of the largest run."""
         return max(map(memory, self.scenario.cells()))
 
     def attrs(self) -> dict[str, str]:
-        """The diagnosis of each table, as JSON."""
+        """Return the diagnosis of each table, as JSON."""
         return {"tables": json.dumps(self.scenario.diagnoses())}
 
     def remarks(self) -> list[str]:
-        """Columns that are left out, and what is out of the range in which theory holds."""
+        """Return remarks on omitted columns, and on tables outside the valid range of theory."""
         return remarks_on(self.scenario.diagnoses())
 
 
 def remarks_on(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Return columns that are left out, and what is out of the range in which theory holds.
+    """Return remarks on omitted columns, and on tables outside the valid range of theory.
 
     Parameters
     ----------
     diagnoses
         The diagnosis of each table, by its name.
     """
-    return [line for name, found in diagnoses.items() for line in _remarks(name, found)]
+    return [line for name, diagnosis in diagnoses.items() for line in _remarks(name, diagnosis)]
 
 
 def _remarks(name: str, found: dict[str, Any]) -> list[str]:
+    """Return the remarks on one table."""
     constant = found["constant_columns"]
-    out = "1 constant column is" if constant == 1 else f"{constant} constant columns are"
-    columns = [f"{out} left out, and {found['columns']} are inputs"] if constant else []
+    subject = "1 constant column is" if constant == 1 else f"{constant} constant columns are"
+    columns = [f"{subject} omitted, and {found['columns']} are inputs"] if constant else []
     return [f"{name}: {sentence}" for sentence in (*columns, *found["warnings"].splitlines())]
 
 
 def memory(cell: RowsCell) -> float:
-    """Bytes of a run: three copies of the examples, the rows it is tested on, and three matrices."""
+    """Return the bytes of a run: three copies of the examples, the test rows, and three matrices."""
     n, N = cell.table.Z.shape
     return 8.0 * (3 * (cell.P * N + min(cell.P, N) ** 2) + n * N)
 
@@ -110,24 +111,24 @@ def drawn(cell: RowsCell, key: int, seed: int) -> Split:
 
 
 def measured(cell: RowsCell, rows: Split, lam: float) -> dict[str, float]:
-    """Measure the variables of a learner of these rows; far from the minimum, only its gap.
+    """Measure the variables of a learner on these rows. Far from the minimum, only its gap is returned.
 
     Parameters
     ----------
     cell
         The parameter combination.
     rows
-        Its examples, and the rows that it is tested on.
+            Its examples and its test rows.
     lam
         Strength of the penalty.
     """
     table = cell.table
     problem = problem_of(table, cell.loss, lam, rows.examples, cell.intercept)
-    found = fit(table, cell.loss, lam, rows.examples, cell.intercept)
-    values: dict[str, float] = {"gap": found.gap, "converged": found.converged}
-    if not found.gap < FOUND:
+    minimum = fit(table, cell.loss, lam, rows.examples, cell.intercept)
+    values: dict[str, float] = {"gap": minimum.gap, "converged": minimum.converged}
+    if not minimum.gap < FOUND:
         return values
-    x, errors = problem.x(found.w), errors_on(table, found.w, rows.tested)
+    x, errors = problem.x(minimum.w), errors_on(table, minimum.w, rows.tested)
     values |= {"train_loss": mean_loss(problem, x), "eps_y": errors.labels}
     if table.labels:
         values["eps_t"] = float(np.mean((1 - np.sign(x)) / 2))

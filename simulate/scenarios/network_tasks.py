@@ -1,4 +1,4 @@
-"""Simulates networks that learn several tasks: every cell, seeds in batches, batches on all cores."""
+"""Simulation of networks that learn several tasks: every cell, seeds in batches, batches on all cores."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from statmech.scenarios.network_tasks import NetworkTaskCell, NetworkTasks
 
 
 class Simulator(network.Simulator):
-    """Networks of several tasks: seeds in batches, by the engine that is asked for."""
+    """Networks that learn several tasks: seeds in batches, by the requested engine."""
 
     source = "networks of several tasks on line"
     scenario: NetworkTasks
 
     def task(self, cell: NetworkCell, others: Sequence[NetworkCell] = ()) -> Task:
-        """The network of a cell, and the tasks that it learns."""
+        """Describe the network of a cell and its tasks to the engine."""
         assert isinstance(cell, NetworkTaskCell)
         return network_tasks.task(cell, self.scenario.dtype)
 
     def program(self, cell: NetworkCell) -> Hashable:
-        """None: each cell is simulated alone."""
+        """Return None: each cell is simulated alone."""
         return None
 
     def _values(self, cell: NetworkCell, seeds: slice, record: Record) -> dict[str, Any]:
-        """The variables of a batch of seeds of a cell, whose record has every student in each head."""
+        """Compute the variables of a cell for a batch of seeds, whose record has every student in each head."""
         assert isinstance(cell, NetworkTaskCell)
         rows = rows_of(cell.T).astype(self.scenario.dtype).astype(float)
-        R, v, T, own = record.along @ rows.T, np.asarray(record.kept), cell.T, cell.own
+        R, v, T, units_per_task = record.along @ rows.T, np.asarray(record.kept), cell.T, cell.own
         with np.errstate(over="ignore", invalid="ignore"):
             Q = record.along @ np.swapaxes(record.along, -1, -2) + record.across
         self._check_size(cell, R=R, Q=Q, v=v)
@@ -46,20 +46,20 @@ class Simulator(network.Simulator):
             error_of_coordinates(cell.activation, rows, w, record.along, record.across, heads[..., task, :])
             for task, w in enumerate(cell.w)
         ]
-        parts = [slice(task * own, (task + 1) * own) for task in range(cell.tasks)]
+        parts = [slice(task * units_per_task, (task + 1) * units_per_task) for task in range(cell.tasks)]
         return {
             "eps_g": np.stack(errors, axis=-1),
             "R": R,
             "Q": Q,
             "v": self.scenario.without_shared_axis(v),
-            "specialisation": np.stack([specialisation(T[at, at], R[..., at], Q) for at in parts], axis=-1),
+            "specialisation": np.stack([specialisation(T[part, part], R[..., part], Q) for part in parts], axis=-1),
         }
 
     @staticmethod
     def _every_student(record: Record, cell: NetworkCell) -> Record:
-        """The record with the copies of identical students, `kept` as heads (seeds, T, heads, K)."""
+        """Return the record with copies of identical students, and `kept` as heads (seeds, T, heads, K)."""
         first, group = networks.distinct(cell)
-        kept = np.asarray(record.kept)
-        heads = kept.reshape(*kept.shape[:-1], -1, len(first))
-        across = record.across[..., group[:, None], group]
-        return Record(record.along[:, :, group], across, heads[..., group])
+        weights = np.asarray(record.kept)
+        heads = weights.reshape(*weights.shape[:-1], -1, len(first))
+        perpendicular = record.across[..., group[:, None], group]
+        return Record(record.along[:, :, group], perpendicular, heads[..., group])

@@ -1,4 +1,4 @@
-"""Simulates a student that learns two clusters online: seeds in batches, and errors on all inputs of the clusters."""
+"""Simulation of a student that learns two clusters online: seeds in batches, and errors on all inputs."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
 
 
 class Simulator(Batches[OnlineClusterCell]):
-    """A student of two clusters: seeds in batches, by the engine that is asked for where that is faster."""
+    """A student of two clusters: seeds in batches, by the requested engine if it is faster."""
 
     source = "weight vectors or order parameters on line"
     scenario: OnlineClusters
 
     def task(self, cell: OnlineClusterCell, others: Sequence[OnlineClusterCell] = ()) -> Task:
-        """The student of a cell."""
+        """Describe the student of a cell to the engine."""
         return perceptrons.task_of_clusters(cell)
 
     def engine(self, cell: OnlineClusterCell) -> ModuleType:
-        """The engine of groups, unless weight vectors are asked for or have fewer coordinates."""
+        """Return the engine of groups, unless weight vectors are requested or have fewer coordinates."""
         return gram_of_groups if self.scenario.engine == "gram" and cell.groups else vectors
 
     def program(self, cell: OnlineClusterCell) -> Hashable:
-        """None: each cell is simulated alone."""
+        """Return None: each cell is simulated alone."""
         return None
 
     def run(self, unit: Unit[OnlineClusterCell]) -> list[UnitResult]:
-        """The variables of a batch of seeds of a cell."""
+        """Simulate the variables of a cell for a batch of seeds."""
         record = self.record(unit)
         check_lengths(self.scenario, unit, record.along[..., 0], record.across)
         return unit.results(_measured(unit.cells[0], record))
 
 
 def _measured(cell: OnlineClusterCell, record: Record) -> dict[str, np.ndarray]:
-    """The variables (cells, seeds, T), from the parts of weights and fields along and across the centres' axis."""
+    """Compute the variables (cells, seeds, T) from the parts of weights and fields relative to the centres' axis."""
     assert record.along_field is not None
     assert record.across_field is not None
     length, Q = (
-        np.hypot(along[..., 0, 0], np.sqrt(across[..., 0, 0]))
-        for along, across in ((record.along, record.across), (record.along_field, record.across_field))
+        np.hypot(parallel[..., 0, 0], np.sqrt(perpendicular[..., 0, 0]))
+        for parallel, perpendicular in ((record.along, record.across), (record.along_field, record.across_field))
     )
     m = record.along[..., 0, 0] * cell.clusters.distance / 2
     clusters = cell.two
     wrong = sum(
-        share * cumulative(-factor * m / Q) for share, factor in zip(clusters.weights, clusters.factors, strict=True)
+        fraction * cumulative(-factor * m / Q)
+        for fraction, factor in zip(clusters.weights, clusters.factors, strict=True)
     )
     return {"m_field": m, "length_field": Q, "length": length, "eps_g": np.asarray(wrong)}

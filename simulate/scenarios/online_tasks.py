@@ -1,4 +1,4 @@
-"""Simulates perceptrons that learn several tasks: every cell, seeds in batches, batches on all cores."""
+"""Simulation of perceptrons that learn several tasks: every cell, seeds in batches, batches on all cores."""
 
 from __future__ import annotations
 
@@ -17,39 +17,41 @@ from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
 
 class Simulator(Batches[OnlineTaskCell]):
-    """A perceptron of several tasks: seeds in batches, by the engine that is asked for."""
+    """A perceptron that learns several tasks: seeds in batches, by the requested engine."""
 
     source = "weight vectors or order parameters on line"
     scenario: OnlineTasks
 
     def task(self, cell: OnlineTaskCell, others: Sequence[OnlineTaskCell] = ()) -> Task:
-        """The student of a cell, and its teachers."""
+        """Describe the student of a cell and its teachers to the engine."""
         return online_tasks.task(cell, self.scenario.dtype)
 
     def teachers(self, cell: OnlineTaskCell) -> int:
-        """The number of tasks."""
+        """Return the number of tasks."""
         return cell.tasks
 
     def program(self, cell: OnlineTaskCell) -> Hashable:
-        """None: each cell is simulated alone."""
+        """Return None: each cell is simulated alone."""
         return None
 
     def run(self, unit: Unit[OnlineTaskCell]) -> list[UnitResult]:
-        """The variables of a batch of seeds of a cell."""
+        """Simulate the variables of a cell for a batch of seeds."""
         record, [cell], scenario = self.record(unit), unit.cells, self.scenario
-        length, across = np.linalg.norm(record.along, axis=-1), record.across
-        check_lengths(scenario, unit, length, across)
+        length, perpendicular = np.linalg.norm(record.along, axis=-1), record.across
+        check_lengths(scenario, unit, length, perpendicular)
         if scenario.dtype == "float32" and scenario.engine == "gram":
-            check_precision(scenario, cell, length[0], across[0])
+            check_precision(scenario, cell, length[0], perpendicular[0])
         rows = rows_of(cell.between).astype(scenario.dtype).astype(float)
-        return unit.results(_described(rows, record.along[..., 0, :], np.sqrt(across[..., 0, 0])))
+        return unit.results(_described(rows, record.along[..., 0, :], np.sqrt(perpendicular[..., 0, 0])))
 
 
 def _described(rows: np.ndarray, along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
-    """The variables of a student from its coordinates (..., tasks) in the space of the teachers' rows (tasks, tasks),
-    and the length (...) of the rest."""
-    onto = along @ rows.T
-    # what is left of the student across each teacher keeps its digits as R tends to 1
-    beside = np.linalg.norm(along[..., None, :] - onto[..., None] * rows, axis=-1)
-    values = describe_student(onto, np.hypot(beside, across[..., None]))
+    """Return the variables of a student from its coordinates and the length (...) of the rest.
+
+    The coordinates (..., tasks) refer to the space of the teachers' rows (tasks, tasks).
+    """
+    projections = along @ rows.T
+    # this difference keeps its digits as R tends to 1
+    perpendicular = np.linalg.norm(along[..., None, :] - projections[..., None] * rows, axis=-1)
+    values = describe_student(projections, np.hypot(perpendicular, across[..., None]))
     return values | {"length": np.hypot(np.linalg.norm(along, axis=-1), across)}

@@ -1,7 +1,7 @@
-"""Simulates learners that minimise a convex loss: draws teachers and examples, and minimises.
+"""Simulation of learners that minimise a convex loss: draws of teachers and examples, and minimisation.
 
-Teachers and examples are those of `simulate.kernels.teacher_data`: every loss, penalty, lam and alpha of a sweep sees
-the same ones.
+`simulate.kernels.teacher_data` draws teachers and examples: every loss, penalty, lam and alpha of a sweep sees the same
+ones.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from statmech.scenarios.convex_setting import Setting
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import best_lambdas, taken
 
-FOUND = 1.0  # relative distance from the minimum below which a student counts as one: F is never negative
-ROUNDING = 1e-14  # of a loss, relative to that of w = 0
-STEPS = 500  # of message passing to the Bayes-optimal student, at most
+FOUND = 1.0  # larger relative distances from the minimum are no students: F is never negative
+ROUNDING = 1e-14  # relative to the loss at w = 0
+STEPS = 500  # message passing to the Bayes-optimal student
 GUESSES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
 
 
@@ -44,40 +44,40 @@ class Simulator(units.RunByRun[RiskCell]):
     scenario: Risk
 
     def simulate(self, cell: RiskCell, seed: int) -> dict[str, float]:
-        """The variables of one run."""
+        """Simulate the variables of one run."""
         data = drawn(cell, self.scenario.key, seed)
         lam = self.strength(cell)
         problem = problem_of(cell, data, lam)
         separated = separation(problem.B) if cell.teacher.labels and lam == 0 else None
-        found = learnt(cell, problem, separated, lam, self.scenario.solver)
-        values = measured(cell, data, problem, found, lam)
+        minimum = learnt(cell, problem, separated, lam, self.scenario.solver)
+        values = measured(cell, data, problem, minimum, lam)
         if cell.teacher.labels:
-            values["separable"] = _separable(problem, separated, found, cell.inputs.isotropic)
+            values["separable"] = _separable(problem, separated, minimum, cell.inputs.isotropic)
         if self.scenario.bayes:
             values["R_bayes"] = cosine(posterior_mean(data, cell, STEPS), data.teacher)
         return {name: value for name, value in values.items() if name in self.scenario.variables}
 
     def strength(self, cell: RiskCell) -> float:
-        """The strength of the penalty; the best one is that of the smallest error for N -> infinity."""
+        """Return the strength of the penalty. The best one minimises the error for N -> infinity."""
         if isinstance(cell.lam, str):
             return taken(self._best(cell.setting)[cell.alpha])
         return float(cell.lam)
 
     @cached_property
     def _best(self) -> Callable[[Setting], Mapping[float, float]]:
-        """The best penalties of a setting at each of its alphas, side by side, solved when the first run needs one."""
+        """The best penalties of a setting for all its alphas together, solved when the first run needs one."""
         alphas: defaultdict[Setting, list[float]] = defaultdict(list)
         for cell in self.scenario.cells():
             alphas[cell.setting].append(cell.alpha)
 
         @cache
-        def solved(setting: Setting) -> Mapping[float, float]:
+        def solve_setting(setting: Setting) -> Mapping[float, float]:
             return best_lambdas(*setting.learner, alphas[setting], setting.inputs)
 
-        return solved
+        return solve_setting
 
     def check(self) -> None:
-        """Refuse examples that this machine cannot hold, and message passing without a penalty."""
+        """Raise `ScenarioError` for examples that do not fit into memory, and for message passing without a penalty."""
         for cell in self.scenario.cells():
             if self.scenario.solver == "amp" and cell.lam == 0:
                 raise ScenarioError([(("lam",), "message passing needs a penalty: solver amp, but lam = 0")])
@@ -85,26 +85,26 @@ class Simulator(units.RunByRun[RiskCell]):
             units.check_memory("alpha", run, memory(cell))
 
     def memory(self) -> float:
-        """Bytes that the largest run holds."""
+        """Return the bytes of the largest run."""
         return max(map(memory, self.scenario.cells()))
 
 
 def memory(cell: RiskCell) -> float:
-    """Bytes of a run: three copies of the inputs, and three matrices of the smaller dimension."""
+    """Return the bytes of a run: three copies of the inputs, and three matrices of the smaller dimension."""
     return 8.0 * 3 * (cell.P * cell.N + min(cell.P, cell.N) ** 2)
 
 
 def problem_of(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
-    """Return the function that a run minimises; where lam = 0, with the penalty of lam = 1."""
+    """Return the function that a run minimises. At lam = 0 it has the penalty of lam = 1."""
     l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
     B, c = linear_map(data.X, data.y, cell.teacher.labels)
-    if data.measure:  # weights of one penalty, along the axes that matter
+    if data.measure:  # weights scaled to the same penalty, on the axes with variance
         B = B[:, data.measure.varying] / np.sqrt(data.measure.ridge[data.measure.varying])
     return Problem(B, c, cell.on, l1, l2)
 
 
 def learnt(cell: RiskCell, problem: Problem, separated: Separation | None, lam: float, solver: str) -> Minimum:
-    """Minimise the risk of a run; the student is NaN where no best lam is known.
+    """Minimise the risk of a run. The student is NaN if no best lam is known.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def learnt(cell: RiskCell, problem: Problem, separated: Separation | None, lam: 
     separated
         Linear separability of the labels, where lam = 0.
     lam
-        Strength of the penalty, 0 for the limit of a vanishing one.
+            Strength of the penalty, or 0 for the limit of a vanishing penalty.
     solver
         `minimise`, or `amp` for message passing.
     """
@@ -130,14 +130,14 @@ def learnt(cell: RiskCell, problem: Problem, separated: Separation | None, lam: 
 
 
 def measured(cell: RiskCell, data: TeacherData, problem: Problem, found: Minimum, lam: float) -> dict[str, float]:
-    """Measure the variables of a student; without one, or far from the minimum, only its gap.
+    """Measure the variables of a student. Without one, or far from the minimum, only the gap is returned.
 
     Parameters
     ----------
     cell, data
         The parameter combination, and the examples.
     problem
-        The function that was minimised.
+            The minimised function.
     found
         The student.
     lam
@@ -157,19 +157,19 @@ def measured(cell: RiskCell, data: TeacherData, problem: Problem, found: Minimum
 
 
 def mean_loss(problem: Problem, x: np.ndarray) -> float:
-    """The mean loss of the examples; 0 where all lie at the loss's smallest value but for rounding."""
+    """Return the mean loss of the examples, set to 0 if it equals the minimum of the loss up to rounding."""
     mean = float(problem.loss.value(x).mean())
     return mean if mean > ROUNDING * float(problem.loss.value(problem.c).mean()) else 0.0
 
 
 def cosine(w: np.ndarray, teacher: np.ndarray) -> float:
-    """The cosine of two weight vectors; 0 for one of length 0."""
+    """Return the cosine of two weight vectors, or 0 for a vector of length 0."""
     length = np.linalg.norm(w)
     return float(w @ teacher / (length * np.linalg.norm(teacher))) if length > 0 else 0.0
 
 
 def _response(problem: Problem, w: np.ndarray, measure: Measure) -> float:
-    r"""V, the mean response of a field to a force on it: the trace of the covariance over the Hessian, over N."""
+    r"""Return V, the mean response of a field to a force on it: the trace of covariance over Hessian, divided by N."""
     inverse = inverse_hessian(problem, w)
     if inverse is None:
         return np.inf
@@ -178,15 +178,15 @@ def _response(problem: Problem, w: np.ndarray, measure: Measure) -> float:
 
 
 def _student(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[str, float]:
-    """R, length and the errors of a student w; w = 0 answers by a fair coin."""
+    """Return R, length and the errors of a student w. The zero student answers by a fair coin."""
     if data.measure:
-        whole = np.zeros(cell.N)
-        whole[data.measure.varying] = w / np.sqrt(data.measure.ridge[data.measure.varying])
-        return data.measure.measured(cell, whole)
+        weights = np.zeros(cell.N)
+        weights[data.measure.varying] = w / np.sqrt(data.measure.ridge[data.measure.varying])
+        return data.measure.measured(cell, weights)
     teacher = data.teacher
     unit = teacher / np.linalg.norm(teacher)
-    along = w @ unit
-    student = describe_student(along, np.asarray(np.linalg.norm(w - along * unit))) if w.any() else GUESSES
+    parallel = w @ unit
+    student = describe_student(parallel, np.asarray(np.linalg.norm(w - parallel * unit))) if w.any() else GUESSES
     values = {"R": student["R"], "length": student["length"] / np.sqrt(cell.N), "eps_g": student["eps_g"]}
     if isinstance(cell.teacher, LabelTeacher):
         values["eps_y"] = float(label_error(cell.teacher, values["R"]))
@@ -195,12 +195,15 @@ def _student(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[str, floa
 
 
 def _in_fields(values: dict[str, float]) -> dict[str, float]:
-    """Cosine and length of fields, which are those of weights: inputs are of equal variance."""
+    """Return cosine and length of fields, which equal the weights' because all inputs have the same variance."""
     return {"R_field": values["R"], "length_field": values["length"]}
 
 
 def _separable(problem: Problem, separated: Separation | None, found: Minimum, full: bool) -> bool:
-    """True if labels can be separated; often the student does it, and N examples are always if inputs are `full`."""
+    """Return True if the labels are separable.
+
+    In many cases the student itself separates them. N examples are always separable if inputs have full rank.
+    """
     if separated is not None:
         return separated.exists
     P, N = problem.B.shape

@@ -1,7 +1,7 @@
-"""Simulates walks with early stopping: Gaussian features, evaluated by `simulate.kernels.partial_sums`.
+"""Simulation of walks with early stopping: Gaussian features, evaluated by `simulate.kernels.partial_sums`.
 
-A seed's walks depend on the experiment's key, N and the seed's number alone: every boundary, mean and error rate sees
-the same walks without their drift, so that boundaries can be compared walk by walk.
+A seed's walks depend only on the experiment's key, N and the seed's number: every boundary, mean and error rate sees
+the same walks apart from their drift, so that boundaries can be compared walk by walk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statmech.runtime.extras import require
 from statmech.scenarios.cells import words_of
 from statmech.scenarios.stopping import Stopping, StoppingCell
 
-NUMBERS = 2**19  # drawn together
+NUMBERS = 2**19
 
 
 class Simulator(SeedBySeed):
@@ -24,19 +24,19 @@ class Simulator(SeedBySeed):
     scenario: Stopping
 
     def check(self) -> None:
-        """Refuse to run without Numba, which compiles the loop over features."""
+        """Raise an error if Numba is missing, which compiles the loop over features."""
         require("a walk with early stopping", "estimators", "numba")
 
     def libraries(self) -> float:
-        """Bytes of Numba."""
+        """Return the bytes of Numba."""
         return NUMBA
 
     def memory(self) -> float:
-        """Bytes that the largest unit holds: walks, those before them, and what all of them share."""
+        """Return the bytes of the largest unit: its walks, the previous walks, and the shared arrays."""
         return 8.0 * max(_numbers(cell, self.scenario.walks) for cell in self.scenario.cells())
 
     def run(self, unit: SeedUnit) -> list[UnitResult]:
-        """The fractions of decision errors, and of features evaluated, of each cell's walks."""
+        """Return the fractions of decision errors and of evaluated features for each cell's walks."""
         seeds = slice(unit.seed, unit.seed + 1)
         fractions = _counts(self.scenario, unit) / self.scenario.walks
         return [
@@ -46,7 +46,7 @@ class Simulator(SeedBySeed):
 
 
 def _counts(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
-    """Decision errors and features evaluated (cells, 2) of a seed's walks."""
+    """Count decision errors and evaluated features (cells, 2) of a seed's walks."""
     N = unit.cells[0].N
     random = np.random.default_rng([scenario.key, unit.seed, *words_of({"data": "Gaussian walks", "N": N})])
     counts, rows = np.zeros((len(unit.cells), 2), int), _rows(N)
@@ -58,19 +58,19 @@ def _counts(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
 
 
 def _numbers(cell: StoppingCell, walks: int) -> int:
-    """Count the numbers of walks and the next ones, or of walks, weights and looks."""
+    """Count the numbers in memory: walks and the next walks, or walks, weights and boundary checks."""
     rows = _rows(cell.N)
     return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + cell.N + 2 * len(cell.looks))
 
 
 def _rows(N: int) -> int:
-    """Walks drawn together."""
+    """Return the number of walks drawn together."""
     return max(1, NUMBERS // N)
 
 
 def count(cell: StoppingCell, steps: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
-    """Decision errors and features of walks (m, N) of standard normal steps, whose sums end at `ends` without drift."""
-    # the drift is left to the level, which falls by it
-    found = walks(steps, np.full(cell.N, cell.N**-0.5), cell.looks, cell.tau, slope=cell.slope - cell.mean)
-    wrong = (found.features < cell.N) & (ends + cell.mean < cell.theta)
-    return int(wrong.sum()), int(found.features.sum())
+    """Count decision errors and features of walks (m, N) with standard normal steps and sums `ends` without drift."""
+    # the boundary contains the drift, and decreases by it
+    stops = walks(steps, np.full(cell.N, cell.N**-0.5), cell.looks, cell.tau, slope=cell.slope - cell.mean)
+    wrong = (stops.features < cell.N) & (ends + cell.mean < cell.theta)
+    return int(wrong.sum()), int(stops.features.sum())

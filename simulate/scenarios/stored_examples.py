@@ -1,7 +1,7 @@
-"""Simulates learning from stored examples: data sets of many seeds and many alphas side by side.
+"""Simulation of learning from stored examples: data sets of many seeds and many alphas side by side.
 
-Data sets of about the same size, of whichever cell, are padded to one size and learnt in one vectorised call; calls go
-to all cores. The result of a data set does not depend on those beside it.
+Data sets of similar size, from any cell, are padded to one size and learnt in one vectorised call. The calls are
+distributed over all cores. The result of a data set does not depend on the others in its call.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from statmech.scenarios.cells import words_of
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
 from statmech.votes.majority_vote import TEST_CIRCLES, circles, vote_error
 
-EXACT = ("hebb", "pseudo_inverse", "max_stability")  # learners that compile nothing
-WIDEST, ELEMENTS = 64, 2**21  # data sets in a call: the most, and the elements of all their matrices
+EXACT = ("hebb", "pseudo_inverse", "max_stability")
+WIDEST, ELEMENTS = 64, 2**21  # elements of all matrices together
 
 
 @dataclass(frozen=True)
 class DataSetUnit:
-    """Data sets (a cell and a seed's number each), padded to `size` examples, `width` of them in a call."""
+    """Data sets (a cell and a seed each), padded to `size` examples, for a call of `width` data sets."""
 
     lanes: tuple[tuple[StoredCell, int], ...]
     size: int
@@ -45,48 +45,48 @@ class Simulator(units.Simulator):
     scenario: StoredExamples
 
     def units(self, cells: Sequence[StoredCell], seeds: range) -> Iterator[DataSetUnit]:
-        """Data sets that one compiled program serves, those of about as many updates together."""
+        """Yield groups of data sets for one compiled program, sorted by their expected numbers of updates."""
         groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
         for cell in cells:
             program = (padded(cell.P), cell.name, cell.learner, cell.N)
             groups.setdefault(program, []).extend((cell, seed) for seed in seeds)
-        for (size, *_), lanes in groups.items():
-            calls = -(-len(lanes) // widest(size, len(lanes[0][0].until)))
-            width = -(-len(lanes) // calls)  # calls of equal width: few lanes run idle
-            lanes.sort(key=lambda lane: lane[0].P)
-            for first in range(0, len(lanes), width):
-                yield DataSetUnit(tuple(lanes[first : first + width]), size, width)
+        for (size, *_), runs in groups.items():
+            calls = -(-len(runs) // widest(size, len(runs[0][0].until)))
+            width = -(-len(runs) // calls)  # calls of equal width leave few batch elements idle
+            runs.sort(key=lambda run: run[0].P)
+            for first in range(0, len(runs), width):
+                yield DataSetUnit(tuple(runs[first : first + width]), size, width)
 
     def run(self, unit: DataSetUnit) -> list[UnitResult]:
-        """The variables (1, T) of each data set of a unit."""
+        """Simulate the variables (1, T) of each data set of a unit."""
         cell = unit.lanes[0][0]
         data = _data_sets(self.scenario.key, unit.lanes)
-        idle = unit.width - len(data)  # a last batch is padded, too, with data sets of one example
-        every = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
-        until = np.array([of.until for of, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
-        words = np.array([_words(self.scenario, *lane) for lane in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32)
-        task = LearnerTask(cell.name, cell.learner, until, words)
+        idle = unit.width - len(data)  # the last batch is padded with data sets of one example
+        data_sets = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
+        until = np.array([run_cell.until for run_cell, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
+        entropy = np.array([_words(self.scenario, *run) for run in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32)
+        task = LearnerTask(cell.name, cell.learner, until, entropy)
         with double_precision():
-            learnt = learn(batch(every, unit.size), task)
+            learnt = learn(batch(data_sets, unit.size), task)
         results = []
-        for lane, one in enumerate(data):
-            values = measure(one, learnt, lane, words[lane])
+        for index, data_set in enumerate(data):
+            values = measure(data_set, learnt, index, entropy[index])
             if self.scenario.strengths and learnt.strengths is not None:
-                values["strengths"] = learnt.strengths[lane, :, : len(one.z)]
-            (cell, seed), values = unit.lanes[lane], {name: value[None] for name, value in values.items()}
+                values["strengths"] = learnt.strengths[index, :, : len(data_set.z)]
+            (cell, seed), values = unit.lanes[index], {name: value[None] for name, value in values.items()}
             results.append(UnitResult(cell.index, slice(seed, seed + 1), values))
         return results
 
     def libraries(self) -> float:
-        """Bytes of JAX, and of the compiler of learners that repeat steps."""
+        """Return the bytes of JAX, and of the compiler for iterative learners."""
         return units.JAX + (units.XLA if {*points(self.scenario.learner)} - {*EXACT} else 0)
 
     def memory(self) -> float:
-        """Bytes that the largest unit of work holds."""
+        """Return the bytes of the largest unit of work."""
         return max(map(_memory, self.units(list(self.scenario.cells()), range(min(self.scenario.seeds, SEEDS)))))
 
     def check(self) -> None:
-        """Refuse examples that this machine cannot hold."""
+        """Raise `ScenarioError` for examples that do not fit into memory."""
         for cell in self.scenario.cells():
             size = padded(cell.P)
             data = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
@@ -96,7 +96,7 @@ class Simulator(units.Simulator):
 
 
 def _data_sets(key: int, lanes: Sequence[tuple[StoredCell, int]]) -> list[DataSet]:
-    """The data set of each lane; those of a seed consist of the same inputs, which are drawn once."""
+    """Return the data set of each run. The data sets of a seed share the same inputs, drawn once."""
     N = lanes[0][0].N
     longest = {seed: P for P, seed in sorted((cell.P, seed) for cell, seed in lanes)}
     inputs = {seed: inputs_of(key, seed, N, P) for seed, P in longest.items()}
@@ -104,7 +104,7 @@ def _data_sets(key: int, lanes: Sequence[tuple[StoredCell, int]]) -> list[DataSe
 
 
 def _memory(unit: DataSetUnit) -> float:
-    """Bytes of a unit: of each data set copies of the examples, Gram matrices, and strengths."""
+    """Return the bytes of a unit: for each data set copies of the examples, Gram matrices, and strengths."""
     cell = unit.lanes[0][0]
     examples = 4 if cell.name in EXACT else 3  # one more in SciPy's solvers
     numbers = unit.size * (2 * unit.size + examples * cell.N + 3 * len(cell.until))
@@ -112,12 +112,12 @@ def _memory(unit: DataSetUnit) -> float:
 
 
 def widest(size: int, times: int) -> int:
-    """Data sets in a call: as many as keep their Gram matrices, and their strengths at all recorded times, small."""
+    """Return the number of data sets in a call that keeps Gram matrices and recorded strengths small."""
     return max(1, min(WIDEST, ELEMENTS // (size * max(size, times))))
 
 
 def measure(data: DataSet, learnt: Learnt, lane: int, words: np.ndarray) -> dict[str, np.ndarray]:
-    """The variables of one data set's students at each recorded time."""
+    """Measure the variables of one data set's students at each recorded time."""
     values = {
         "updates_made": learnt.updates[lane],
         "stopped_by": learnt.stopped_by[lane],
@@ -141,12 +141,12 @@ def measure(data: DataSet, learnt: Learnt, lane: int, words: np.ndarray) -> dict
 
 
 def describe(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[str, np.ndarray]:
-    """R, eps_g, kappa and eps_t of students w (T, N) of these fields (T, P). A student w = 0 answers by a fair coin."""
-    along, across = _split(data, w)
+    """Return R, eps_g, kappa and eps_t of students w (T, N) with fields (T, P). The zero student flips a fair coin."""
+    parallel, perpendicular = _split(data, w)
     length = np.linalg.norm(w, axis=-1)
     blank = length == 0
     with np.errstate(invalid="ignore"):
-        student = describe_student(along, np.linalg.norm(across, axis=-1), length)
+        student = describe_student(parallel, np.linalg.norm(perpendicular, axis=-1), length)
         return {
             "R": np.where(blank, 0.0, student["R"]),
             "eps_g": np.where(blank, 0.5, student["eps_g"]),
@@ -156,20 +156,20 @@ def describe(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[str, np.n
 
 
 def _split(data: DataSet, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Students (n, N) along the teacher (n,) and across it (n, N)."""
+    """Split students (n, N) into components (n,) parallel to the teacher and vectors (n, N) perpendicular to it."""
     teacher = data.teacher / np.linalg.norm(data.teacher)
-    along = w @ teacher
-    return along, w - along[:, None] * teacher
+    parallel = w @ teacher
+    return parallel, w - parallel[:, None] * teacher
 
 
 def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, ...]:
-    """The words that name a run's random numbers."""
-    own = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **cell.learner.identity}
-    return words_of({**own, "key": scenario.key, "seed": seed})
+    """Return the integers that seed a run's random numbers."""
+    identity = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **cell.learner.identity}
+    return words_of({**identity, "key": scenario.key, "seed": seed})
 
 
 def chain(cell: StoredCell, width: int) -> int:
-    """Numbers that chains through version spaces leave: cosines, students, and fields of those of one data set."""
+    """Count the numbers that chains through version spaces produce: cosines, students, and one data set's fields."""
     students: int = getattr(cell.learner, "votes", 1)
     sweeps: int = getattr(cell.learner, "sweeps", 0)
     return width * (sweeps + students * cell.N) + (students * 8 * TEST_CIRCLES if students > 1 else 0)
