@@ -101,8 +101,8 @@ class Batches(units.Simulator, Generic[C]):
     def _bytes(self, unit: Unit[C]) -> float:
         """Estimate the bytes of a unit: weight vectors, and products of students and teachers at recorded times.
 
-        XLA holds two copies of the simulated products, and one copy is concatenated. Variables are then computed for the
-        requested seeds.
+        XLA holds two copies of the simulated products, and one copy is concatenated. Variables are then computed
+        for the requested seeds.
         """
         cell = unit.cells[0]
         K, M = self.students(cell), self.teachers(cell)

@@ -1,4 +1,4 @@
-"""Simulation of learners that descend a convex loss: choice of the engine of each run, and of its best epoch.
+"""Simulation of learners that descend a convex loss: choice of each run's engine and best epoch.
 
 Runs of the same N, engine and seed start with the same random numbers. With explicit data, runs of the same alpha have
 the same examples. Deferred runs have different examples, because they are drawn along the directions of learning.

@@ -47,7 +47,7 @@ class Simulator(Batches[NetworkCell]):
     scenario: Network
 
     def task(self, cell: NetworkCell, others: Sequence[NetworkCell] = ()) -> Task:
-        """Describe the network of a cell, and of other cells of the same program, to the engine."""
+        """Describe the networks of a cell and of others with the same program to the engine."""
         return networks.task(cell, self.scenario.dtype, others)
 
     def engine(self, cell: NetworkCell) -> ModuleType:

@@ -25,7 +25,7 @@ from statmech.votes.majority_vote import (
     vote_beside_equal_students,
 )
 
-LONGEST = {"float64": 1e150, "float32": 1e15}  # and the inverse: squares, sums over N and divisions by N stay exact
+LONGEST = {"float64": 1e150, "float32": 1e15}  # also bounds 1/length: squares, and sums or divisions by N, stay exact
 VOTE_CHUNK = 2**17  # enough that threads compute for longer than they wait for the interpreter
 
 
@@ -37,7 +37,7 @@ class Simulator(Batches[OnlineCell]):
     scenario: Scenario
 
     def task(self, cell: OnlineCell, others: Sequence[OnlineCell] = ()) -> Task:
-        """Describe the perceptrons of a cell, and of other cells of the same program, to the engine."""
+        """Describe the perceptrons of a cell and of others with the same program to the engine."""
         return perceptrons.task(cell, self.scenario.dtype, others)
 
     def engine(self, cell: OnlineCell) -> ModuleType:
@@ -56,8 +56,8 @@ class Simulator(Batches[OnlineCell]):
     def program(self, cell: OnlineCell) -> Hashable:
         """Return the rule's family, the sizes and the quantities that change with time.
 
-        None with a schedule, whose rates round differently in wide programs, with functions of time, or for a user's rule:
-        such cells are simulated alone.
+        None with a schedule, whose rates round differently in wide programs, with functions of time, or for a user's
+        rule: such cells are simulated alone.
         """
         if not own_to_statmech(cell.rule) or cell.schedule is not None or cell.controls:
             return None

@@ -13,7 +13,7 @@ from statmech.numerics.stated_derivatives import REACH, jump, wrong_slope
 
 FAR = np.append(-np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61))  # fields are large at small penalties
 ROUNDING = 1e-9  # slopes and averages, relative to 1 + their size
-STEP = 1e-5  # for derivatives by finite differences
+STEP = 1e-5  # for finite differences
 MEANS = np.array([[-1.5], [0.0], [0.7]])
 VARIANCES = np.array([0.05, 0.5, 2.0])
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 REACH = 8.0  # fields and stabilities
-DIFFERENCE, SLOPE_ERROR = 1e-6, 1e-4  # for derivatives by finite differences
+DIFFERENCE, SLOPE_ERROR = 1e-6, 1e-4  # for finite differences
 JUMP, WIDTH = 1e-3, 1e-9  # a larger step over a smaller width is a jump
 
 

@@ -4,7 +4,7 @@ One student has the error :math:`\theta/\pi`. Two students have the error of a r
 a tie. Four have the error of a random triple: without one of four, a majority remains a majority and a tie becomes a
 fair coin.
 
-**Three students.** For three signs, the majority is :math:`(s_1 + s_2 + s_3 - s_1 s_2 s_3)/2`, so that with the
+**Three students.** Three signs have the majority :math:`(s_1 + s_2 + s_3 - s_1 s_2 s_3)/2`, and with the
 teacher's sign :math:`s_0`
 
 .. math:: \epsilon_g = \tfrac12 - \tfrac14\Big[\sum_k \langle s_0 s_k\rangle
