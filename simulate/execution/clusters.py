@@ -134,7 +134,7 @@ class Workers:
     def _submit(
         self, task: Callable[..., Any], log: Log, chunks: list[Chunk], room: Callable[[], int]
     ) -> Iterator[tuple[Chunk, Exception | None]]:
-        """Submit up to `room()` chunks at a time, and yield each finished chunk with its exception or None."""
+        """Submit chunks up to a capacity, and yield each finished chunk with its exception or None."""
         submitted: dict[str, tuple[Chunk, Any]] = {}
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         left, name = iter(chunks), uuid.uuid4().hex  # other clients of the scheduler may use the same numbers

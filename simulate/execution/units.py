@@ -177,7 +177,7 @@ def affordable(simulator: Simulator, workers: int | None, memory: float | None) 
 def needed(simulator: Simulator, memory: float | None = None, drawn: bool = False) -> float:
     """Estimate the peak memory of this process, in bytes, during a simulation within a memory limit.
 
-    If results are then compared and `drawn`, this may need more memory than the simulation.
+    With `drawn`, results are then compared and drawn, which may need more memory than the simulation.
     """
     scenario, small_simulator = simulator.scenario, _simulator_of_few(simulator)
     workers = affordable(simulator, scenario.workers, memory) or cores()

@@ -60,7 +60,7 @@ def measured(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
 
 
 def _started(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> tuple[np.ndarray, float]:
-    """Return the first estimate and its variance. An informed estimate has m = q = 1 - INFORMED on average."""
+    """Return the first estimate and its variance. An informed estimate has m = q = 1 - `INFORMED` on average."""
     if cell.start != "informed":
         return posterior_means.uninformed(cell.weights, cell.N)
     identity = {"N": cell.N, "key": key, "seed": seed, **random_streams.named(cell.weights)}

@@ -79,7 +79,7 @@ def averages_of(activation: Activation) -> Activation:
 
 
 def spacing_for(activation: Activation) -> float:
-    """Return the widest spacing that reaches TOLERANCE, or the smallest of SPACINGS."""
+    """Return the widest spacing within the tolerance, or the smallest available spacing."""
     if activation.kinks:
         raise NotImplementedError(f"{activation.label} has kinks: quadrature does not converge across kinks")
     exact = _probe(activation, FINEST)

@@ -17,7 +17,7 @@ import numpy as np
 Array = Any  # a NumPy array, a JAX array or tracer, or a float; see `namespace`
 
 NODES = 32  # per panel; doubling them changes no average of a shipped rule by more than 1e-12 (tested)
-LEFT = 8.0  # below -LEFT the hazard is a continued fraction
+LEFT = 8.0  # standard deviations: further left, the hazard is a continued fraction
 TINY = 1e-200  # replaces a divisor 0 whose quotient does not matter
 TAIL = 9.5  # standard deviations: the probability outside is 2e-21
 
@@ -83,8 +83,8 @@ def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
 def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
     """Return nodes and weights of Gauss-Legendre rules on the line cut at the edges, for averages over a Gaussian.
 
-    Edges are clipped to [-TAIL, TAIL] and sorted, and may coincide. Their number is fixed by the caller, so the
-    quadrature compiles once for all values of the edges.
+    Edges are clipped to the range of `TAIL` standard deviations and sorted, and may coincide. The caller fixes their
+    number, so that the quadrature compiles once for all values of the edges.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def hazard_excess(x: Array) -> Array:
 
 
 def _left_hazard(x: Array) -> Array:
-    """Return the hazard below -LEFT by Laplace's continued fraction y + 1/(y + 2/(y + ...)) at y = -x."""
+    """Return the hazard in the far left tail by Laplace's continued fraction y + 1/(y + 2/(y + ...)) at y = -x."""
     return namespace(x).maximum(-1.0 * x, LEFT) + _left_excess(x)
 
 
@@ -228,5 +228,5 @@ def one_minus_cos(x: Array) -> Array:
 
 
 def nonzero(x: Array) -> Array:
-    """Return x with TINY instead of 0, so that a quotient whose value does not matter stays finite."""
+    """Return x with a tiny number instead of 0, so that a quotient whose value does not matter stays finite."""
     return namespace(x).where(abs(x) < TINY, TINY, x)

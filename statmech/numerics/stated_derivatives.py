@@ -13,7 +13,7 @@ JUMP, WIDTH = 1e-3, 1e-9  # a larger step over a smaller width is a jump
 
 
 def between(kinks: Iterable[float]) -> Iterator[tuple[float, float]]:
-    """Return the intervals between the kinks within [-REACH, REACH]."""
+    """Return the intervals between the kinks, within the examined range."""
     inside = (kink for kink in map(float, kinks) if -REACH < kink < REACH)
     return itertools.pairwise(np.sort([-REACH, REACH, *inside]))
 

@@ -74,7 +74,7 @@ def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.
     """Estimate the majority vote's error from the students' components (..., K) and (..., K, n).
 
     The components are parallel and perpendicular to the teacher. The error is measured relative to the weight mean.
-    `inputs` are `circles`, and may have axes between the first two that broadcast with the leading axes of the
+    `inputs` come from `circles`, and may have axes between the first two that broadcast with the leading axes of the
     students. A fair coin decides the tie of an even K.
 
     >>> inputs = circles(np.random.default_rng(0), 1024, 1)
@@ -94,7 +94,7 @@ def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.
 def vote_beside_equal_students(along: np.ndarray, across: np.ndarray, inputs: np.ndarray) -> np.ndarray:
     """Estimate the vote error of students with perpendicular Gram matrix (..., K, K), relative to equal students.
 
-    `inputs` are `circles` in K dimensions, with axes as for `vote_error`.
+    `inputs` come from `circles` in K dimensions, with axes as for `vote_error`.
 
     >>> inputs = circles(np.random.default_rng(0), 16, 5)
     >>> error = vote_beside_equal_students(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
@@ -149,7 +149,7 @@ def _equal_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) -> list[
 
 
 def _agreement(teacher: np.ndarray, fields: list[np.ndarray], share: np.ndarray | float = 0.0) -> np.ndarray:
-    """Average the teacher's sign times the vote's, minus a fraction `share` of each student's, over each circle.
+    """Average the teacher's sign times the vote's, minus `share` times each student's, over each circle.
 
     The teacher's fields are (2, .., points, 1), the students' 2 x (.., points, K), the fraction (..).
     """
