@@ -32,7 +32,7 @@ def run(
     scenario
         A scenario of any kind.
     progress
-            Callback for the numbers of finished units and of all units of work.
+            Callback for the numbers of finished and of all units of work.
         before_unit
             Callback before each unit of work, in the unit's thread. An exception that it raises ends the simulation.
 

@@ -1,8 +1,8 @@
 """Simulation of suspicious chunks in child processes, because they may have killed earlier runs.
 
-A rule that crashes the interpreter is an example. A dead child (a crash, too little memory) costs its chunk's
-time. The chunk's parameter combinations are then simulated in one child each, and combinations that die again are
-stored as failed. A child dies with its parent.
+A rule that crashes the interpreter is an example. A child that dies, by a crash or for lack of memory, costs its
+chunk's time. The chunk's parameter combinations are then simulated in one child each, and combinations that die again
+are stored as failed. A child dies with its parent.
 """
 
 from __future__ import annotations
