@@ -60,12 +60,12 @@ def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> A
     array([[2. , 0.5],
            [2. , 0.5]])
     """
-    course = AdaTronCourse(z, omega, tolerance)
+    run = AdaTronCourse(z, omega, tolerance)
     strengths = []
-    for most in until:
-        course.go_on(int(most))
-        strengths.append(course.x.copy())
-    return AdaTronRecord(np.array(strengths), np.minimum(until, course.epochs), course.converged)
+    for max_epochs in until:
+        run.go_on(int(max_epochs))
+        strengths.append(run.x.copy())
+    return AdaTronRecord(np.array(strengths), np.minimum(until, run.epochs), run.converged)
 
 
 class AdaTronCourse:
@@ -82,14 +82,14 @@ class AdaTronCourse:
     def go_on(self, until: int) -> None:
         """Epochs until there are so many, or the gap is certified."""
         while self.epochs < until and not self.converged:
-            some, radius = self._choose()
-            most = FEW if radius == np.inf else max(MANY, self.epochs // 4)
-            done = self._block(some, radius, min(until - self.epochs, most))
-            if radius < np.inf and done < FEW:
+            indices, radius = self._choose()
+            max_epochs = FEW if radius == np.inf else max(MANY, self.epochs // 4)
+            num_epochs = self._block(indices, radius, min(until - self.epochs, max_epochs))
+            if radius < np.inf and num_epochs < FEW:
                 self.reach *= 2
-            elif done >= MANY:
+            elif num_epochs >= MANY:
                 self.reach = max(self.reach / 2, NARROWEST)
-            self.epochs += done
+            self.epochs += num_epochs
             self.w = self.x @ self.z / self.N
             self.fields = self.z @ self.w
             self.converged = bool(gap(self.fields, self.x) <= self.tolerance)
@@ -97,19 +97,19 @@ class AdaTronCourse:
     def _choose(self) -> tuple[np.ndarray, float]:
         """The examples that can change while the student moves by less than a radius, and that radius."""
         room = np.where(self.x > 0, -1.0, self.fields - 1)
-        some = np.flatnonzero(room <= self.reach * self.way * self.lengths)
-        if not self.epochs or len(some) > MOST * len(room):
+        indices = np.flatnonzero(room <= self.reach * self.way * self.lengths)
+        if not self.epochs or len(indices) > MOST * len(room):
             return np.arange(len(room)), np.inf
-        room[some] = np.inf
-        return some, float(np.min(room / np.where(self.lengths > 0, self.lengths, 1.0)))
+        room[indices] = np.inf
+        return indices, float(np.min(room / np.where(self.lengths > 0, self.lengths, 1.0)))
 
     def _block(self, some: np.ndarray, radius: float, most: int) -> int:
         """Epochs of some of the examples, at most so many; returns their number."""
         x, z = self.x[some], self.z[some]
         limits = self.omega, self.tolerance, radius, float(self.N), most
-        done, self.way = visit(z, self.lengths[some], x, self.w, *limits)
+        num_epochs, self.way = visit(z, self.lengths[some], x, self.w, *limits)
         self.x[some] = x
-        return int(done)
+        return int(num_epochs)
 
 
 @compiled("f8(f8[::1], f8[::1])")
@@ -158,7 +158,7 @@ def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[
     way
         The distance that the student moved in the last epoch.
     """
-    start, w_before, x_before, away, worst = w.copy(), w.copy(), x.copy(), 0.0, 0
+    start, w_before, x_before, max_distance, worst = w.copy(), w.copy(), x.copy(), 0.0, 0
     for epoch in range(most):
         for n in range(len(w)):
             w_before[n] = w[n]
@@ -173,26 +173,26 @@ def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[
             step /= N
             for n in range(len(w)):
                 w[n] += step * z[i, n]
-            away += abs(step) * lengths[i]
-            if away > radius:
-                away = distance(w, start)
-            if away > radius:  # others might have changed
-                way = distance(w, w_before)
+            max_distance += abs(step) * lengths[i]
+            if max_distance > radius:
+                max_distance = distance(w, start)
+            if max_distance > radius:  # others might have changed
+                epoch_distance = distance(w, w_before)
                 for j in range(i + 1):
                     x[j] = x_before[j]
-                return epoch, way
-        total, along = 0.0, 0.0
+                return epoch, epoch_distance
+        total, squared_norm = 0.0, 0.0
         for i in range(len(x)):
             total += x[i]
         for n in range(len(w)):
-            along += N * w[n] * w[n]
-        least = product(w, z, worst)
-        if along - least * total > tolerance * along:  # the one that was the worst before suffices
+            squared_norm += N * w[n] * w[n]
+        min_field = product(w, z, worst)
+        if squared_norm - min_field * total > tolerance * squared_norm:  # the one that was the worst before suffices
             continue
         for i in range(len(x)):
             field = product(w, z, i)
-            if field < least:
-                least, worst = field, i
-        if along - least * total <= tolerance * along:
+            if field < min_field:
+                min_field, worst = field, i
+        if squared_norm - min_field * total <= tolerance * squared_norm:
             return epoch + 1, distance(w, w_before)
     return most, distance(w, w_before)

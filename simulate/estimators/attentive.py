@@ -157,12 +157,12 @@ class AttentivePerceptron(LinearClassifier):
         if first:
             self._courses = [self._begin(X.shape[1]) for _ in signs]
         students = []
-        for course, one in zip(self._courses, signs, strict=True):
-            course.order = self._order(course.student.w, course.random)
-            every = np.arange(len(y))
-            rows = every if weights is None else draw_visits(every, weights, course.random)
-            self._pass(course, labelled(X, one, self.fit_intercept), rows)
-            students.append(self._student(course))
+        for passes, labels in zip(self._courses, signs, strict=True):
+            passes.order = self._order(passes.student.w, passes.random)
+            indices = np.arange(len(y))
+            rows = indices if weights is None else draw_visits(indices, weights, passes.random)
+            self._pass(passes, labelled(X, labels, self.fit_intercept), rows)
+            students.append(self._student(passes))
         self._take(students)
         self._describe()
         return self
@@ -202,42 +202,49 @@ class AttentivePerceptron(LinearClassifier):
         >>> (abs(found.sums) >= found.level).tolist()
         [[False, True, False], [False, False, False]]
         """
-        every = zip(self.evaluate(X), self.coef_, self.intercept_, self.orders_, self.levels_, strict=True)
+        evaluations = zip(self.evaluate(X), self.coef_, self.intercept_, self.orders_, self.levels_, strict=True)
         X = self._validated(X, dtype=float, reset=False)
         results = []
-        for walked, w, b, order, level in every:
-            at = looks(order.size, self.chunk)
-            results.append(PartialSums(at, b + sums_at(X[:, order], w[order], at), level, walked.features, order))
+        for stopped, w, b, order, level in evaluations:
+            checkpoints = looks(order.size, self.chunk)
+            results.append(
+                PartialSums(
+                    checkpoints, b + sums_at(X[:, order], w[order], checkpoints), level, stopped.features, order
+                )
+            )
         return results
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The sums where evaluation ended: (m,) for two classes, positive for the second, else (m, classes)."""
-        return self._decision([one.sums for one in self.evaluate(X)])
+        return self._decision([result.sums for result in self.evaluate(X)])
 
     def _learn(self, z: Any, visits: Visits) -> LinearStudent:
-        course = self._begin(z.shape[1] - 1)
-        while len(course.made) < self.max_iter and not visits.are_complete:
-            course.order = self._order(course.student.w, course.random)
-            rows = visits.draw(course.random.permutation(len(z)), course.random)
-            self._pass(course, z, rows)
-            visits.note(rows, course.made[-1])
-        self._courses.append(course)
-        return self._student(course)
+        passes = self._begin(z.shape[1] - 1)
+        while len(passes.made) < self.max_iter and not visits.are_complete:
+            passes.order = self._order(passes.student.w, passes.random)
+            rows = visits.draw(passes.random.permutation(len(z)), passes.random)
+            self._pass(passes, z, rows)
+            visits.note(rows, passes.made[-1])
+        self._courses.append(passes)
+        return self._student(passes)
 
     def _begin(self, n: int) -> AttentivePass:
         random = check_random_state(self.random_state)
-        known = self._known(n, random)
+        used_features = self._known(n, random)
         theta = UPDATES[self.update].theta if self.theta is None else self.theta
         return AttentivePass(
-            Attentive(np.zeros(known.size), self.boundary, self.error_rate, theta=theta), n, known, random
+            Attentive(np.zeros(used_features.size), self.boundary, self.error_rate, theta=theta),
+            n,
+            used_features,
+            random,
         )
 
     def _pass(self, course: AttentivePass, z: np.ndarray, rows: np.ndarray) -> None:
         """One pass over these rows of examples times labels, the constant's last."""
-        one, known = course.student, course.known
-        one.w = one.w[course.order]
-        wrong, features = self._walk(one, z[np.ix_(rows, known[course.order])], z[rows, -1], course.random)
-        one.w = one.w[np.argsort(course.order)]
+        student, used_features = course.student, course.known
+        student.w = student.w[course.order]
+        wrong, features = self._walk(student, z[np.ix_(rows, used_features[course.order])], z[rows, -1], course.random)
+        student.w = student.w[np.argsort(course.order)]
         course.made.append(wrong)
         course.seen.append(features / max(1, len(rows)))
 
@@ -247,22 +254,22 @@ class AttentivePerceptron(LinearClassifier):
         return LinearStudent(weights, len(course.made))
 
     def _describe(self) -> None:
-        self.mistakes_ = summed([course.made for course in self._courses])
-        self.features_ = [count / len(self._courses) for count in summed([course.seen for course in self._courses])]
-        self.levels_ = [course.student.blind() for course in self._courses]
-        self.orders_ = [course.known[course.order] for course in self._courses]
+        self.mistakes_ = summed([passes.made for passes in self._courses])
+        self.features_ = [count / len(self._courses) for count in summed([passes.seen for passes in self._courses])]
+        self.levels_ = [passes.student.blind() for passes in self._courses]
+        self.orders_ = [passes.known[passes.order] for passes in self._courses]
 
     def _walk(self, one: Attentive, z: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> tuple[int, int]:
         """One pass over rows z; how many of them are learnt, and the features evaluated."""
         wrong = features = 0
         probes = random.random_sample(len(z)) < self.probes
-        for lesson in lessons(one, z, start, probes, looks(z.shape[1], self.chunk)):
-            features += lesson.features
-            if lesson.mistaken:
-                self._learn_one(one, z[lesson.last], start[lesson.last], lesson.margin)
+        for block in lessons(one, z, start, probes, looks(z.shape[1], self.chunk)):
+            features += block.features
+            if block.mistaken:
+                self._learn_one(one, z[block.last], start[block.last], block.margin)
                 wrong += 1
             if self.budget is None:
-                one.take(lesson.margins)
+                one.take(block.margins)
         return wrong, features
 
     def _learn_one(self, one: Attentive, z: np.ndarray, start: float, margin: float) -> None:

@@ -149,7 +149,7 @@ def make_perceptron(classifier: classifiers.Perceptron, task: ModelTask) -> Any:
 
 @model_of.register
 def make_attentive(classifier: classifiers.Attentive, task: ModelTask) -> Any:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "max_iter": classifier.passes,
         "random_state": task.random,
         "theta": classifier.theta,
@@ -157,8 +157,8 @@ def make_attentive(classifier: classifiers.Attentive, task: ModelTask) -> Any:
         "aggressiveness": getattr(classifier, "aggressiveness", 1.0),
     }
     if classifier.budget:
-        return AttentivePerceptron(budget=classifier.budget, **given)
-    return AttentivePerceptron(classifier.error_rate, classifier.level, classifier.chunk, classifier.chosen, **given)
+        return AttentivePerceptron(budget=classifier.budget, **options)
+    return AttentivePerceptron(classifier.error_rate, classifier.level, classifier.chunk, classifier.chosen, **options)
 
 
 @model_of.register
@@ -219,9 +219,9 @@ def pairs(model: Any, codons: bool) -> dict[str, float]:
 @pairs.register
 def _(model: SparsePerceptron, codons: bool) -> dict[str, float]:
     position = _positions(model)
-    chosen = {hypothesis.indicators for hypothesis in _voters(model) if len(hypothesis.indicators) == 2}
-    within = sum(one == other for one, other in (position[list(pair)] // 3 for pair in chosen))
-    return {"pairs": float(len(chosen)), "codon_pairs": float(within) if codons else np.nan}
+    attribute_pairs = {hypothesis.indicators for hypothesis in _voters(model) if len(hypothesis.indicators) == 2}
+    num_within_codon = sum(first == second for first, second in (position[list(pair)] // 3 for pair in attribute_pairs))
+    return {"pairs": float(len(attribute_pairs)), "codon_pairs": float(num_within_codon) if codons else np.nan}
 
 
 @singledispatch

@@ -55,7 +55,9 @@ def text(terms: Sequence[Term]) -> str:
     sick:  3  if  fever = high and age > 60
     well:  1  always
     """
-    return "\n".join(f"{'  '.join(filter(None, (f'{who}:', *rest)))}" for who, *rest in (term.parts for term in terms))
+    return "\n".join(
+        f"{'  '.join(filter(None, (f'{label}:', *rest)))}" for label, *rest in (term.parts for term in terms)
+    )
 
 
 def latex(terms: Sequence[Term]) -> str:
@@ -79,7 +81,7 @@ def escaped(plain: str) -> str:
     >>> print(escaped("R&D != 50_000$"))
     R\&D $\ne$ 50\_000\$
     """
-    words = " ".join(plain.split()).split(" ")
+    tokens = " ".join(plain.split()).split(" ")
     return " ".join(
-        RELATIONS.get(word) or "".join(LATEX.get(character, character) for character in word) for word in words
+        RELATIONS.get(token) or "".join(LATEX.get(character, character) for character in token) for token in tokens
     )

@@ -41,8 +41,8 @@ def leave_out(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, n
     """Return X, y and relative weights without the examples of weight 0; None instead of equal weights."""
     if weights is None:
         return X, y, None
-    kept = weights > 0
-    X, y, weights = X[kept], y[kept], weights[kept]
+    positive = weights > 0
+    X, y, weights = X[positive], y[positive], weights[positive]
     return X, y, None if weights.min() == weights.max() else weights / weights.max()
 
 

@@ -33,22 +33,22 @@ class Attribute:
 
         Raises `ValueError` for a word in a column of numbers.
         """
-        known = ~find_missing(column, missing)
+        is_known = ~find_missing(column, missing)
         if self.words is None:
             assert self.bounds is not None
-            found = np.zeros((len(column), len(self.bounds) + 1))
-            found[known, np.searchsorted(self.bounds, self._numbers(column[known]))] = 1
-            return found
-        words = np.array([str(value) for value in column], dtype=object)
-        return ((words[:, None] == np.array(self.words, dtype=object)) & known[:, None]).astype(float)
+            array = np.zeros((len(column), len(self.bounds) + 1))
+            array[is_known, np.searchsorted(self.bounds, self._numbers(column[is_known]))] = 1
+            return array
+        labels = np.array([str(value) for value in column], dtype=object)
+        return ((labels[:, None] == np.array(self.words, dtype=object)) & is_known[:, None]).astype(float)
 
     def _numbers(self, column: np.ndarray) -> np.ndarray:
         """The values of a column of numbers."""
         try:
             return np.asarray(column, float)
         except ValueError:
-            word = next(value for value in column if not isinstance(value, Real))
-            raise ValueError(f"{self.name} is a column of numbers, and {word!r} is not a number") from None
+            text = next(value for value in column if not isinstance(value, Real))
+            raise ValueError(f"{self.name} is a column of numbers, and {text!r} is not a number") from None
 
     def names(self) -> list[str]:
         """The condition of each indicator in words.
@@ -57,13 +57,13 @@ class Attribute:
         ['age <= 30', '30 < age <= 60', 'age > 60']
         """
         if self.words is not None:
-            return [f"{self.name} = {word}" for word in self.words]
+            return [f"{self.name} = {value}" for value in self.words]
         assert self.bounds is not None
         if not self.bounds.size:
             return [f"any {self.name}"]
         low, high = self.bounds[0], self.bounds[-1]
-        between = [f"{a:.4g} < {self.name} <= {b:.4g}" for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
-        return [f"{self.name} <= {low:.4g}", *between, f"{self.name} > {high:.4g}"]
+        middle = [f"{a:.4g} < {self.name} <= {b:.4g}" for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
+        return [f"{self.name} <= {low:.4g}", *middle, f"{self.name} > {high:.4g}"]
 
     def negations(self) -> list[str]:
         """The condition of each negated indicator in words.
@@ -72,7 +72,7 @@ class Attribute:
         ['age > 30', 'not 30 < age <= 60', 'age <= 60']
         """
         if self.words is not None:
-            return [f"{self.name} != {word}" for word in self.words]
+            return [f"{self.name} != {value}" for value in self.words]
         names = [f"not {name}" for name in self.names()]
         assert self.bounds is not None
         if self.bounds.size:
@@ -117,24 +117,26 @@ def attribute_of(
     weights
         Weights of the values, which the intervals divide equally; None: all equal.
     """
-    known = ~find_missing(column, missing)
-    present = column[known]
+    is_known = ~find_missing(column, missing)
+    present = column[is_known]
     if words is not None:
         words = tuple(map(str, words))
         if unknown := sorted({str(value) for value in present} - {*words}):
             raise ValueError(f"Found unknown categories {unknown} in {name}. Known: {', '.join(words)}")
         return Attribute(name, words, None)
     if not present.size or not all(isinstance(value, Real) for value in present):
-        found = sorted({str(value) for value in present})
-        if len(found) > bins and all(map(_is_number, found)):
+        labels = sorted({str(value) for value in present})
+        if len(labels) > bins and all(map(_is_number, labels)):
             remedy = "convert them (pandas.to_numeric), or list the words in `categories`"
             warnings.warn(f"{name} holds numbers as text, which are read as words: {remedy}", stacklevel=4)
-        return Attribute(name, tuple(found), None)
+        return Attribute(name, tuple(labels), None)
     values = np.asarray(present, float)
     levels = np.unique(values)
     if levels.size > bins:
-        shares = np.linspace(0, 1, bins + 1)[1:-1]
-        levels = np.unique(_find_quantiles(values, shares, np.ones(len(values)) if weights is None else weights[known]))
+        fractions = np.linspace(0, 1, bins + 1)[1:-1]
+        levels = np.unique(
+            _find_quantiles(values, fractions, np.ones(len(values)) if weights is None else weights[is_known])
+        )
         return Attribute(name, None, levels[levels < values.max()])
     return Attribute(name, None, _between(levels[:-1], levels[1:]))
 

@@ -51,12 +51,12 @@ class LinearClassifier(OneAgainstRest, ABC):
         check_size(X)
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        known = np.unique(classes) if first else self.classes_
-        if len(known) < 2:
-            raise ValueError(f"{type(self).__name__} needs at least two classes, not {known.tolist()}")
-        if unknown := sorted(set(np.unique(y).tolist()) - set(known.tolist())):
-            raise ValueError(f"y has classes {unknown} that are not among {known.tolist()}")
-        self.classes_ = known
+        known_classes = np.unique(classes) if first else self.classes_
+        if len(known_classes) < 2:
+            raise ValueError(f"{type(self).__name__} needs at least two classes, not {known_classes.tolist()}")
+        if unknown := sorted(set(np.unique(y).tolist()) - set(known_classes.tolist())):
+            raise ValueError(f"y has classes {unknown} that are not among {known_classes.tolist()}")
+        self.classes_ = known_classes
         return X, y, find_weights(X, y, sample_weight, self.class_weight), first
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -67,13 +67,13 @@ def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverReco
     array([[1., 0.],
            [4., 1.]])
     """
-    course, recorded = MinOverCourse(z, stop), []
-    for before, added in course.blocks(int(until[-1])):
-        first = course.updates - len(added)
-        inside = until[(first < until) & (until <= course.updates)]
+    run, recorded = MinOverCourse(z, stop), []
+    for before, added in run.blocks(int(until[-1])):
+        first = run.updates - len(added)
+        inside = until[(first < until) & (until <= run.updates)]
         recorded += [before + np.bincount(added[: time - first], minlength=len(z)) for time in inside]
-    strengths = np.array(recorded + [course.strengths] * (len(until) - len(recorded)))
-    return MinOverRecord(strengths, np.minimum(until, course.updates), course.fields)
+    strengths = np.array(recorded + [run.strengths] * (len(until) - len(recorded)))
+    return MinOverRecord(strengths, np.minimum(until, run.updates), run.fields)
 
 
 class GramOfExamples:
@@ -166,10 +166,12 @@ class MinOverCourse:
     def _take(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
         """Go to the end of a block, or to where the stop rule ends the run in it."""
         before, added = self.strengths, block.added
-        kept = self.patience.kept(block.least, self.examples.squares[added]) if self.patience.watches else len(added)
+        num_kept = (
+            self.patience.kept(block.least, self.examples.squares[added]) if self.patience.watches else len(added)
+        )
         self.strengths, self.fields, self.ended = block.strengths, block.fields, self.patience.ended
-        if kept < len(added):
-            added = added[:kept]
+        if num_kept < len(added):
+            added = added[:num_kept]
             self.strengths = before + np.bincount(added, minlength=len(before))
             self.fields = self.examples.fields(self.strengths)
         self.updates += len(added)
@@ -177,22 +179,24 @@ class MinOverCourse:
 
     def _attempt(self, size: int) -> Block:
         """A block of the candidates' updates."""
-        of, number = self.candidates, len(self.candidates.some)
-        fields = np.full(len(of.slots), BEYOND)
-        fields[:number] = self.fields[of.some]
+        candidates, number = self.candidates, len(self.candidates.some)
+        fields = np.full(len(candidates.slots), BEYOND)
+        fields[:number] = self.fields[candidates.some]
         before, counts = fields.copy(), np.zeros(len(fields))
-        added, least = np.empty(size, int), np.empty(size)
-        done, missing = add_least(of.slots, of.rows, fields, counts, added, least, 0)
-        while done < size:
-            of.need(missing)
-            done, missing = add_least(of.slots, of.rows, fields, counts, added, least, done)
-        rho2, start, rise = strayed(of.squares, before, fields - before, counts, added, least)
+        added, min_fields = np.empty(size, int), np.empty(size)
+        num_updates, missing = add_least(candidates.slots, candidates.rows, fields, counts, added, min_fields, 0)
+        while num_updates < size:
+            candidates.need(missing)
+            num_updates, missing = add_least(
+                candidates.slots, candidates.rows, fields, counts, added, min_fields, num_updates
+            )
+        rho2, start, rise = strayed(candidates.squares, before, fields - before, counts, added, min_fields)
         strengths = self.strengths.copy()
-        strengths[of.some] += counts[:number]
+        strengths[candidates.some] += counts[:number]
         after = self.examples.fields(strengths)
         above = np.minimum(self.fields - start, after - (start + rise * size))
         slack = above - np.sqrt(rho2) * self.examples.lengths - 1e-12 * abs(start)
-        return Block(of.some[added], least, strengths, after, slack)
+        return Block(candidates.some[added], min_fields, strengths, after, slack)
 
 
 def lowest(values: np.ndarray, number: int) -> np.ndarray:
@@ -254,16 +258,16 @@ def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[
         The candidate whose row is missing, if the block is incomplete.
     """
     groups = len(fields) // 4
-    lowest, at = fields[0], 0
+    lowest, index = fields[0], 0
     for i in range(1, len(fields)):
         if fields[i] < lowest:
-            lowest, at = fields[i], i
+            lowest, index = fields[i], i
     for s in range(done, len(added)):
-        slot = slots[at]
+        slot = slots[index]
         if slot < 0:
-            return s, at
-        added[s], least[s] = at, lowest
-        counts[at] += 1
+            return s, index
+        added[s], least[s] = index, lowest
+        counts[index] += 1
         lowest, first = 1e300, 0
         for four in range(groups):  # written out, or it would not be vectorised
             i = 4 * four
@@ -276,8 +280,8 @@ def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[
             if a < lowest:
                 lowest, first = a, i
         a, b, c = fields[first], fields[first + 1], fields[first + 2]
-        at = first + (0 if a == lowest else 1 if b == lowest else 2 if c == lowest else 3)
-    return len(added), at
+        index = first + (0 if a == lowest else 1 if b == lowest else 2 if c == lowest else 3)
+    return len(added), index
 
 
 @compiled("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
@@ -297,18 +301,18 @@ def strayed(squares, before, moved, counts, added, least):  # type: ignore[no-un
     added, least
         The candidate added at each update, and its field (S,).
     """
-    whole = 0.0
+    total = 0.0
     for i in range(len(counts)):
-        whole += counts[i] * moved[i]
-    each = 1 / len(added)
-    start, rise = least[0], (least[-1] - least[0]) * each
-    square, along, rho2 = 0.0, 0.0, 0.0
+        total += counts[i] * moved[i]
+    inverse_steps = 1 / len(added)
+    start, rise = least[0], (least[-1] - least[0]) * inverse_steps
+    square, projection, rho2 = 0.0, 0.0, 0.0
     for s in range(len(added)):
-        at, share = added[s], s * each
-        gone = square + share * (share * whole - 2 * along)
-        rho2 = gone if gone > rho2 else rho2
+        index, fraction = added[s], s * inverse_steps
+        squared_deviation = square + fraction * (fraction * total - 2 * projection)
+        rho2 = squared_deviation if squared_deviation > rho2 else rho2
         above = least[s] - s * rise
         start = above if above > start else start
-        square += 2 * (least[s] - before[at]) + squares[at]
-        along += moved[at]
-    return rho2 + 1e-10 * abs(whole), start, rise
+        square += 2 * (least[s] - before[index]) + squares[index]
+        projection += moved[index]
+    return rho2 + 1e-10 * abs(total), start, rise

@@ -37,7 +37,7 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
     def _signs(self, y: np.ndarray) -> list[np.ndarray]:
         """The labels +-1 of each student."""
         ones = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        return [np.where(y == one, 1, -1) for one in ones]
+        return [np.where(y == positive_class, 1, -1) for positive_class in ones]
 
     @staticmethod
     def _decision(columns: list[np.ndarray]) -> np.ndarray:
@@ -67,4 +67,4 @@ def summed(passes: list[list[Any]]) -> list[Any]:
     >>> summed([[3, 1, 0], [2, 0]])
     [5, 1, 0]
     """
-    return [sum(one) for one in zip_longest(*passes, fillvalue=0)]
+    return [sum(counts) for counts in zip_longest(*passes, fillvalue=0)]

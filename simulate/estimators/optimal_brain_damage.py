@@ -51,11 +51,11 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         inside, outside, y_inside, y_outside = train_test_split(
             X, y, test_size=self.validation, stratify=y, random_state=self.random_state
         )
-        least = np.inf
+        min_error = np.inf
         for coef, intercept in self._shrinking(inside, y_inside):
             wrong = np.mean(self.classes_[(outside @ coef + intercept > 0).astype(int)] != y_outside)
-            if wrong <= least:  # of equal errors the fewest weights
-                least, self.coef_, self.intercept_ = wrong, coef[None], np.array([intercept])
+            if wrong <= min_error:  # of equal errors the fewest weights
+                min_error, self.coef_, self.intercept_ = wrong, coef[None], np.array([intercept])
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -77,15 +77,15 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
 
     def _shrinking(self, X: Any, y: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
         """Weights and bias after each pruning, from all weights to none."""
-        kept, squares = np.arange(X.shape[1]), X.power(2) if sp.issparse(X) else X**2
+        remaining, squares = np.arange(X.shape[1]), X.power(2) if sp.issparse(X) else X**2
         unit = LogisticRegression(C=1 / (self.lam_per_example * len(y)), max_iter=1000, warm_start=True)
-        while kept.size:
-            unit.fit(X[:, kept], y)
+        while remaining.size:
+            unit.fit(X[:, remaining], y)
             coef = np.zeros(X.shape[1])
-            coef[kept] = unit.coef_[0]
+            coef[remaining] = unit.coef_[0]
             yield coef, float(unit.intercept_[0])
-            p = unit.predict_proba(X[:, kept])[:, 1]
-            saliency = (p * (1 - p)) @ squares[:, kept] * unit.coef_[0] ** 2 / 2
-            least = np.argsort(saliency, kind="stable")[: max(1, int(self.share * kept.size))]
-            kept, unit.coef_ = np.delete(kept, least), np.delete(unit.coef_, least, axis=1)
+            p = unit.predict_proba(X[:, remaining])[:, 1]
+            saliency = (p * (1 - p)) @ squares[:, remaining] * unit.coef_[0] ** 2 / 2
+            pruned = np.argsort(saliency, kind="stable")[: max(1, int(self.share * remaining.size))]
+            remaining, unit.coef_ = np.delete(remaining, pruned), np.delete(unit.coef_, pruned, axis=1)
         yield np.zeros(X.shape[1]), float(np.log(np.mean(y == self.classes_[1]) / np.mean(y == self.classes_[0])))

@@ -28,13 +28,13 @@ class Progress:
 
     def walk(self, z: Any) -> int:
         """One pass over the rows z; returns its mistakes."""
-        made = 0
-        for at, w in mistakes(self.w, z):
-            self._retire(self.visits + at)
-            self.weighted += (self.visits + at) * (w - self.w)
-            self.w, made = w, made + 1
+        num_mistakes = 0
+        for index, w in mistakes(self.w, z):
+            self._retire(self.visits + index)
+            self.weighted += (self.visits + index) * (w - self.w)
+            self.w, num_mistakes = w, num_mistakes + 1
         self.visits += z.shape[0]
-        return made
+        return num_mistakes
 
     def averaged(self) -> np.ndarray:
         """The mean of w over all visits."""
@@ -125,10 +125,13 @@ class Perceptron(LinearClassifier):
             self._progress = [self._begin(X.shape[1] + 1) for _ in self._signs(y)]
         rows = [labelled(X, signs, self.fit_intercept) for signs in self._signs(y)]
         if weights is not None:
-            every = np.arange(len(y))
-            rows = [z[draw_visits(every, weights, one.random)] for one, z in zip(self._progress, rows, strict=True)]
-        self.mistakes_.append(sum(one.walk(z) for one, z in zip(self._progress, rows, strict=True)))
-        self._take([LinearStudent(self._final(one), len(self.mistakes_)) for one in self._progress])
+            indices = np.arange(len(y))
+            rows = [
+                z[draw_visits(indices, weights, progress.random)]
+                for progress, z in zip(self._progress, rows, strict=True)
+            ]
+        self.mistakes_.append(sum(progress.walk(z) for progress, z in zip(self._progress, rows, strict=True)))
+        self._take([LinearStudent(self._final(progress), len(self.mistakes_)) for progress in self._progress])
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -139,8 +142,8 @@ class Perceptron(LinearClassifier):
         X = self._validated(X, dtype=float, accept_sparse="csr", reset=False)
         check_size(X)
         votes = []
-        for one in self._progress:
-            w, counts = one.electorate()
+        for progress in self._progress:
+            w, counts = progress.electorate()
             votes.append(np.sign(X @ w[:, :-1].T + w[:, -1]) @ counts / counts.sum())
         return self._decision(votes)
 
@@ -148,24 +151,24 @@ class Perceptron(LinearClassifier):
         return Progress(features, self.output == "voted", check_random_state(self.random_state))
 
     def _learn(self, z: Any, visits: Visits) -> LinearStudent:
-        one = self._begin(z.shape[1])
-        made: list[int] = []
+        progress = self._begin(z.shape[1])
+        mistake_counts: list[int] = []
         order = np.arange(z.shape[0])
-        while len(made) < self.max_iter and not visits.are_complete:
-            if self.order == "every" or (self.order == "once" and not made):
-                order = one.random.permutation(z.shape[0])
-            rows = visits.draw(order, one.random)
-            made.append(one.walk(z[rows]))
-            visits.note(rows, made[-1])
-        self._progress.append(one)
-        self._made.append(made)
-        return LinearStudent(self._final(one), len(made))
+        while len(mistake_counts) < self.max_iter and not visits.are_complete:
+            if self.order == "every" or (self.order == "once" and not mistake_counts):
+                order = progress.random.permutation(z.shape[0])
+            rows = visits.draw(order, progress.random)
+            mistake_counts.append(progress.walk(z[rows]))
+            visits.note(rows, mistake_counts[-1])
+        self._progress.append(progress)
+        self._made.append(mistake_counts)
+        return LinearStudent(self._final(progress), len(mistake_counts))
 
     def _final(self, one: Progress) -> np.ndarray:
         return one.averaged() if self.output == "averaged" else one.w
 
     def _check_parameters(self) -> None:
         check_whole(max_iter=self.max_iter)
-        for name, known in (("order", ORDERS), ("output", OUTPUTS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, not {format_given(getattr(self, name))}")
+        for name, options in (("order", ORDERS), ("output", OUTPUTS)):
+            if getattr(self, name) not in options:
+                raise ValueError(f"{name} must be one of {', '.join(options)}, not {format_given(getattr(self, name))}")

@@ -158,14 +158,14 @@ class SparsePerceptron(OneAgainstRest):
         """Learn from examples X (m, columns) with labels y (m,), and weights (m,)."""
         self._check_parameters()
         X, y = self._validated(_keep_types(X), y, **MIXED, ensure_min_samples=2)
-        every = find_weights(X, y, sample_weight, self.class_weight)
-        splits = self._splits(X, y, every)
-        X, y, weights = leave_out(X, y, every)
+        all_weights = find_weights(X, y, sample_weight, self.class_weight)
+        splits = self._splits(X, y, all_weights)
+        X, y, weights = leave_out(X, y, all_weights)
         self._name_classes(y)
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         self.attributes_ = [
-            attribute_of(str(name), X[:, i], self.bins, self.missing, words, weights)
-            for i, (name, words) in enumerate(zip(names, self._words(X.shape[1]), strict=True))
+            attribute_of(str(name), X[:, i], self.bins, self.missing, categories, weights)
+            for i, (name, categories) in enumerate(zip(names, self._words(X.shape[1]), strict=True))
         ]
         indicators, attributes = encode(self.attributes_, X, self.missing, self.negated)
         data = BoostingData(indicators, attributes, np.ones(len(y)) if weights is None else weights)
@@ -198,27 +198,30 @@ class SparsePerceptron(OneAgainstRest):
         check_is_fitted(self)
         check_whole(limit=limit)
         indicators = self._indicators(X)
-        found = [merged(stages) for stages in self.stages_]
-        values = [np.array([h(indicators) for h in voters]).reshape(len(voters), len(indicators)) for voters in found]
-        weights = [np.array(list(voters.values())) for voters in found]
+        voters_per_student = [merged(stages) for stages in self.stages_]
+        values = [
+            np.array([h(indicators) for h in voters]).reshape(len(voters), len(indicators))
+            for voters in voters_per_student
+        ]
+        weights = [np.array(list(voters.values())) for voters in voters_per_student]
         largest = max((w.max() for w in weights if w.size), default=1.0)
-        wanted = self._decided([w @ h for w, h in zip(weights, values, strict=True)])
+        decisions = self._decided([w @ h for w, h in zip(weights, values, strict=True)])
         for scale in range(1, limit + 1):
-            whole = [np.rint(scale * w / largest).astype(int) for w in weights]
-            if np.array_equal(self._decided([w @ h for w, h in zip(whole, values, strict=True)]), wanted):
-                return self._with(found, whole, scale)
+            rounded = [np.rint(scale * w / largest).astype(int) for w in weights]
+            if np.array_equal(self._decided([w @ h for w, h in zip(rounded, values, strict=True)]), decisions):
+                return self._with(voters_per_student, rounded, scale)
         raise ValueError(f"no whole weights up to {limit} decide all of these examples as the real ones do")
 
     def _with(self, found: list[dict[Conjunction, float]], whole: list[np.ndarray], scale: int) -> Self:
         """A copy of these conjunctions and whole weights."""
-        made = copy.copy(self)
-        made.stages_ = [
+        model = copy.copy(self)
+        model.stages_ = [
             [Stage(h, np.nan, int(weight)) for h, weight in zip(voters, weights, strict=True) if weight]
             for voters, weights in zip(found, whole, strict=True)
         ]
-        made.n_weights_ = sum(map(len, made.stages_))
-        made.integer_scale_ = scale
-        return made
+        model.n_weights_ = sum(map(len, model.stages_))
+        model.integer_scale_ = scale
+        return model
 
     def _decided(self, columns: list[np.ndarray]) -> np.ndarray:
         """The decisions of the votes (m,) of each student: the sign of one, the class of several."""
@@ -236,7 +239,7 @@ class SparsePerceptron(OneAgainstRest):
         if self.negated:
             names += [name for attribute in self.attributes_ for name in attribute.negations()]
         first, *rest = map(str, self.classes_)
-        pairs = [(rest[0], first)] if len(rest) == 1 else [(one, f"not {one}") for one in (first, *rest)]
+        pairs = [(rest[0], first)] if len(rest) == 1 else [(label, f"not {label}") for label in (first, *rest)]
         return [
             Term(*pair, weight, conjunction.sense, tuple(names[i] for i in conjunction.indicators))
             for pair, stages in zip(pairs, self.stages_, strict=True)
@@ -259,11 +262,11 @@ class SparsePerceptron(OneAgainstRest):
         return tags
 
     def _learn(self, data: BoostingData, y: np.ndarray, splits: list[Split] | None) -> list[Stage]:
-        most = data.X.shape[1] // (2 if self.negated else 1)  # an ordinary perceptron has no negated inputs
-        wanted = self.stages
-        if wanted == "cv":
-            wanted = self._by_cross_validation(data, y, splits, min(most, MAX_CV_STAGES))
-        return list(self._boost(data, y, int(wanted)))
+        max_stages = data.X.shape[1] // (2 if self.negated else 1)  # an ordinary perceptron has no negated inputs
+        stages = self.stages
+        if stages == "cv":
+            stages = self._by_cross_validation(data, y, splits, min(max_stages, MAX_CV_STAGES))
+        return list(self._boost(data, y, int(stages)))
 
     def _boost(self, data: BoostingData, y: np.ndarray, stages: int) -> Iterator[Stage]:
         return boost(data.X, y, data.attributes, self.k, stages, self.discount, data.weights)
@@ -274,26 +277,26 @@ class SparsePerceptron(OneAgainstRest):
             folds = min(self.cv, int(np.sum(y == 1)), int(np.sum(y == -1)))
             if folds < 2:
                 return most
-            kept = StratifiedKFold(folds, shuffle=True, random_state=self.random_state)
-            splits = list(kept.split(data.X, y))
+            splitter = StratifiedKFold(folds, shuffle=True, random_state=self.random_state)
+            splits = list(splitter.split(data.X, y))
         notice = CostNotice(len(splits) * most, comb(data.X.shape[1], self.k))
         wrong = np.zeros(max(most, 1))
         for fold, (inside, outside) in enumerate(splits):
-            votes, done, weights = np.zeros(len(outside)), 0, data.weights[outside]
+            votes, num_stages, weights = np.zeros(len(outside)), 0, data.weights[outside]
             for stage in self._boost(data.select(inside), y[inside], most):
                 votes = output([stage], data.X[outside]) + (votes if stage.error > 0 else 0)
-                wrong[done] += weights @ (np.sign(votes) != y[outside])
-                done += 1
-                notice.update(fold * most + done)
-            wrong[done:] += weights @ (np.sign(votes) != y[outside])  # it ended early: no more changes
+                wrong[num_stages] += weights @ (np.sign(votes) != y[outside])
+                num_stages += 1
+                notice.update(fold * most + num_stages)
+            wrong[num_stages:] += weights @ (np.sign(votes) != y[outside])  # it ended early: no more changes
         return int(np.argmin(wrong.round(9))) + 1
 
     def _splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[Split] | None:
         """The splits of `cv` as indices of the examples of positive weight; None for a number of folds."""
         if isinstance(self.cv, Integral):
             return None
-        kept = np.ones(len(y), bool) if weights is None else weights > 0
-        rows = np.where(kept, np.cumsum(kept) - 1, -1)
+        positive = np.ones(len(y), bool) if weights is None else weights > 0
+        rows = np.where(positive, np.cumsum(positive) - 1, -1)
         splits = check_cv(self.cv, y, classifier=True).split(X, y)
         inside_outside = ((rows[inside], rows[outside]) for inside, outside in splits)
         return [(inside[inside >= 0], outside[outside >= 0]) for inside, outside in inside_outside]

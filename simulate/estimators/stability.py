@@ -48,22 +48,26 @@ class StabilityClassifier(LinearClassifier):
     def _learn(self, z: np.ndarray, visits: Visits) -> LinearStudent:
         recorded = np.unique(np.rint(np.geomspace(1, self.max_epochs, MOMENTS)).astype(int))
         strengths, epochs, converged = self._strengths(z, recorded)
-        kept = len(recorded) - 1
+        best_index = len(recorded) - 1
         if not converged:
             message = f"{type(self).__name__} did not converge in {self.max_epochs} epochs: not separable, or too few"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
             errors = np.sum(strengths @ z @ z.T <= 0, axis=1)
-            kept -= int(np.argmin(errors[::-1]))  # the latest of the fewest
-        self.strengths_.append(strengths[kept])
-        return LinearStudent(strengths[kept] @ z / z.shape[1], max(1, int(epochs[kept])))
+            best_index -= int(np.argmin(errors[::-1]))  # the latest of the fewest
+        self.strengths_.append(strengths[best_index])
+        return LinearStudent(strengths[best_index] @ z / z.shape[1], max(1, int(epochs[best_index])))
 
     @abstractmethod
     def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """Strengths (T, m) after these numbers of epochs (T,), how many epochs were made, and True if it converged."""
 
     def _check_parameters(self) -> None:
-        own = {key: value for key, value in self.get_params().items() if key not in ("max_epochs", "fit_intercept")}
-        StoredExamples(learner=type(self).__name__.lower(), alpha=1.0, epochs=(self.max_epochs,), **own)  # its messages
+        parameters = {
+            key: value for key, value in self.get_params().items() if key not in ("max_epochs", "fit_intercept")
+        }
+        StoredExamples(
+            learner=type(self).__name__.lower(), alpha=1.0, epochs=(self.max_epochs,), **parameters
+        )  # its messages
 
 
 def _refuse_weights(name: str, options: dict[str, Any]) -> None:

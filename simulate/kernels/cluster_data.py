@@ -45,12 +45,12 @@ def drawn(cell: ClusterCell, key: int, seed: int) -> ClusterData:
     >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), round(float(few.half @ few.half), 12)
     (True, True, 4.0)
     """
-    own = {"N": cell.N, "key": key, "seed": seed}
-    half = direction(cell, stream(TEACHER, **own)) * cell.kind.distance / 2
+    identity = {"N": cell.N, "key": key, "seed": seed}
+    half = direction(cell, stream(TEACHER, **identity)) * cell.kind.distance / 2
     variances = within_variances(cell)
     y = labels(cell.kind.positives, cell.P)
     far = np.where(y > 0, 2 * (1 - cell.kind.positives), 2 * cell.kind.positives)
-    X = stream(INPUTS, **own).standard_normal((cell.P, cell.N)) * np.sqrt(variances)
+    X = stream(INPUTS, **identity).standard_normal((cell.P, cell.N)) * np.sqrt(variances)
     return ClusterData(half, variances, X + np.outer(y * far, half / np.sqrt(cell.N)), y)
 
 
@@ -66,17 +66,17 @@ def labels(positives: float, P: int) -> np.ndarray:
 
 def within_variances(cell: ClusterCell) -> np.ndarray:
     """The variances (N,) of the inputs around a centre, times N, axis by axis."""
-    law = cell.inputs
-    return np.ones(cell.N) if law.isotropic else np.asarray(law.table(cell.N), float) ** 2
+    inputs = cell.inputs
+    return np.ones(cell.N) if inputs.isotropic else np.asarray(inputs.table(cell.N), float) ** 2
 
 
 def direction(cell: ClusterCell, rng: np.random.Generator) -> np.ndarray:
     """Draw a vector (N,) of squared length N, which a spectrum's `teacher` divides among its groups."""
     vector = rng.standard_normal(cell.N)
-    law = cell.inputs
-    if not isinstance(law, Spectrum) or law.teacher == "random":
+    inputs = cell.inputs
+    if not isinstance(inputs, Spectrum) or inputs.teacher == "random":
         return vector * np.sqrt(cell.N) / np.linalg.norm(vector)
-    modes = law.modes(cell.N)
+    modes = inputs.modes(cell.N)
     assert modes.teacher is not None
     sizes = group_sizes(modes.shares, cell.N)
     squares = np.add.reduceat(vector**2, np.cumsum(sizes) - sizes)

@@ -141,8 +141,8 @@ class Search:
         self.attributes = np.asarray(attributes)
         self.k = min(k, len(np.unique(attributes)))
         if comb(n, self.k) > MOST:
-            many = f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MOST:,}"
-            raise ValueError(f"{many}. Select columns first, or reduce k or bins")
+            fault = f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MOST:,}"
+            raise ValueError(f"{fault}. Select columns first, or reduce k or bins")
         self.X, self.discount, self.signed = X, discount, signed
         self.total, self.singles, self.masses = signed.sum(), signed @ X, np.abs(signed) @ X
         # the sums of pairs are those of `pairs_signed`, once multiplied by `pairs_fade`
@@ -173,26 +173,26 @@ class Search:
 
         Of equal ones (to rounding) it is the one of fewer indicators, then of lower indices.
         """
-        found = Found()
-        found.take((), abs(self.total), self.total)
-        half = np.abs(self.singles - self.total / 2)
-        if half.size:
-            at = _first(half)
-            found.take((at,), 2 * float(half[at]), 2 * self.singles[at] - self.total)
+        best_found = Found()
+        best_found.take((), abs(self.total), self.total)
+        half_correlations = np.abs(self.singles - self.total / 2)
+        if half_correlations.size:
+            index = _first(half_correlations)
+            best_found.take((index,), 2 * float(half_correlations[index]), 2 * self.singles[index] - self.total)
         if self.k > 1:
             bound = self.discount * (self.masses + np.abs(self.singles - self.total))
-            if len(others := np.flatnonzero(bound >= found.least)) > 1:
-                self._with_two_of(others, found)
-        return found.result()
+            if len(candidates := np.flatnonzero(bound >= best_found.least)) > 1:
+                self._with_two_of(candidates, best_found)
+        return best_found.result()
 
     def reweigh(self, wrong: np.ndarray, error: float) -> None:
         """Update to the next distribution, from the mask of this stage's mistakes and its error."""
         fade, grow = 0.5 / (1 - error), (0.5 - error) / (error * (1 - error))
-        more = np.where(wrong, grow * self.signed, 0.0)
-        self.signed = fade * self.signed + more
-        self.total = fade * self.total + more.sum()
-        self.singles = fade * self.singles + more @ self.X
-        self.masses = fade * self.masses + np.abs(more) @ self.X
+        increase = np.where(wrong, grow * self.signed, 0.0)
+        self.signed = fade * self.signed + increase
+        self.total = fade * self.total + increase.sum()
+        self.singles = fade * self.singles + increase @ self.X
+        self.masses = fade * self.masses + np.abs(increase) @ self.X
         self.pairs_signed *= fade
         self.pairs_fade *= fade
         self.gains *= fade
@@ -200,8 +200,8 @@ class Search:
     def update_pairs(self) -> tuple[np.ndarray, ...]:
         """Bring the sums of all pairs (n, n), and of absolute values if there are triples, up to date."""
         changed = self._find_changed_rows()
-        more = self.signed[changed] - self.pairs_signed[changed]
-        for sums, values in zip(self.pairs, (more, np.abs(more)), strict=False):
+        increase = self.signed[changed] - self.pairs_signed[changed]
+        for sums, values in zip(self.pairs, (increase, np.abs(increase)), strict=False):
             self._add_products(sums, self.pairs_fade, changed, values)
         self.pairs_signed, self.pairs_fade = self.signed.copy(), 1.0
         return self.pairs
@@ -228,23 +228,23 @@ class Search:
         pairs, batches = self.space
         for first in range(0, len(rows), ROWS):
             batch = rows[first : first + ROWS]
-            taken, weighted = batches[:, : len(batch)]
-            self.X.take(batch, axis=0, out=taken, mode="clip")  # without "clip" it is copied once more
-            np.multiply(taken, signed[first : first + ROWS, None], out=weighted)
-            sums += np.matmul(weighted.T, taken, out=pairs)
+            batch_rows, weighted = batches[:, : len(batch)]
+            self.X.take(batch, axis=0, out=batch_rows, mode="clip")  # without "clip" it is copied once more
+            np.multiply(batch_rows, signed[first : first + ROWS, None], out=weighted)
+            sums += np.matmul(weighted.T, batch_rows, out=pairs)
 
     def _with_two_more(self, part: Part, found: Found) -> None:
         """Take two of the others, and search what joins more to them."""
-        first, others, *_, sums, masses = part
-        every = len(others) == self.X.shape[1]
-        allowed = self.distinct if every else self._find_distinct(others)
-        half = np.subtract(sums, self.total / 2, out=self.space[0] if every else None)
-        np.abs(half, out=half)
-        half *= allowed
-        score = 2 * self.discount * float(half.max(initial=0.0))
+        first, candidates, *_, sums, masses = part
+        is_complete = len(candidates) == self.X.shape[1]
+        allowed = self.distinct if is_complete else self._find_distinct(candidates)
+        half_correlations = np.subtract(sums, self.total / 2, out=self.space[0] if is_complete else None)
+        np.abs(half_correlations, out=half_correlations)
+        half_correlations *= allowed
+        score = 2 * self.discount * float(half_correlations.max(initial=0.0))
         if score >= found.least:
-            i, j = np.unravel_index(_first(half), half.shape)
-            found.take((*first, int(others[i]), int(others[j])), score, 2 * sums[i, j] - self.total)
+            i, j = np.unravel_index(_first(half_correlations), half_correlations.shape)
+            found.take((*first, int(candidates[i]), int(candidates[j])), score, 2 * sums[i, j] - self.total)
         if masses is None or self.discount == 0:
             return
         if len(first) + 3 == self.k:
@@ -254,7 +254,7 @@ class Search:
         for i in np.argsort(-bound.max(axis=1)):
             later = np.flatnonzero(bound[i] >= found.least)
             if len(later) > 1:
-                self._below((*first, int(others[i])), others[later], found)
+                self._below((*first, int(candidates[i])), candidates[later], found)
 
     def _with_three_more(self, part: Part, allowed: np.ndarray, found: Found) -> None:
         """Take three of the others."""
@@ -262,14 +262,14 @@ class Search:
 
         assert part.masses is not None
         equal = found.least * (1 - 2e-12) - 2e-15  # one that comes later may have lower indices
-        every = len(part.others) == self.X.shape[1]
-        columns = self.columns if every else part.X.T.astype(np.uint8, order="C")
-        gains = self.gains if every else np.zeros((2, *allowed.shape))
+        is_complete = len(part.others) == self.X.shape[1]
+        columns = self.columns if is_complete else part.X.T.astype(np.uint8, order="C")
+        gains = self.gains if is_complete else np.zeros((2, *allowed.shape))
         pairs = allowed, part.sums, part.masses, gains, self.total
-        chosen, total = best_of_three(part.X, columns, part.signed, *pairs, equal / self.discount)
-        if chosen[0] >= 0:
+        triple, total = best_of_three(part.X, columns, part.signed, *pairs, equal / self.discount)
+        if triple[0] >= 0:
             signed = 2 * total - self.total
-            indicators = (*part.first, *(int(part.others[i]) for i in chosen))
+            indicators = (*part.first, *(int(part.others[i]) for i in triple))
             found.take(indicators, self.discount * abs(signed), signed)
 
     def _below(self, first: tuple[int, ...], others: np.ndarray, found: Found) -> None:

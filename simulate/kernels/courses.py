@@ -44,13 +44,13 @@ def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Arra
     dtype
         Precision of the result.
     """
-    t, along = (first + jnp.arange(active.size).reshape(active.shape)) / N, active.ndim - 1
-    shares = changes.tasks and changes.tasks.at(t)
-    noise, dropout = (of and of.at(t).astype(dtype) for of in (changes.noise, changes.dropout))
+    t, axis = (first + jnp.arange(active.size).reshape(active.shape)) / N, active.ndim - 1
+    probabilities = changes.tasks and changes.tasks.at(t)
+    noise, dropout = (change and change.at(t).astype(dtype) for change in (changes.noise, changes.dropout))
     t, active = (part.reshape(*part.shape, *[1] * jnp.ndim(changes.drift)) for part in (t, active))
     drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
-    fading = jnp.cumsum(jnp.log1p(-decay), axis=along)  # -inf if all weights are lost, w = N
-    before = -jnp.expm1(jax.lax.slice_in_dim(fading, 0, -1, axis=along))
-    before = jnp.concatenate([jnp.zeros_like(jax.lax.slice_in_dim(decay, 0, 1, axis=along)), before], axis=along)
+    fading = jnp.cumsum(jnp.log1p(-decay), axis=axis)  # -inf if all weights are lost, w = N
+    before = -jnp.expm1(jax.lax.slice_in_dim(fading, 0, -1, axis=axis))
+    before = jnp.concatenate([jnp.zeros_like(jax.lax.slice_in_dim(decay, 0, 1, axis=axis)), before], axis=axis)
     rate, drift, decay, before = (part.astype(dtype) for part in (changes.schedule.rate(eta, t), drift, decay, before))
-    return Course(rate, drift, decay, before, shares, noise, dropout)
+    return Course(rate, drift, decay, before, probabilities, noise, dropout)

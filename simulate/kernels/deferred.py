@@ -39,11 +39,11 @@ def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
     >>> run(cell, np.random.default_rng(0))["R"].round(1)
     array([0. , 0.6])
     """
-    known, record = Known(cell, rng), Record(cell)
+    inputs, record = Known(cell, rng), Record(cell)
     with np.errstate(all="ignore"):  # where it diverges
-        for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, known, rng), strict=False):
+        for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, inputs, rng), strict=False):
             if step in record.places:
-                record.write(step, w[0], float(np.linalg.norm(w[1:])), known.stabilities(w))
+                record.write(step, w[0], float(np.linalg.norm(w[1:])), inputs.stabilities(w))
     return record.variables()
 
 
@@ -83,9 +83,9 @@ class Known:
     """The answers so far: the images A (n, P) of n directions, and k orthonormal combinations f (k, P) of slopes."""
 
     def __init__(self, cell: DescentCell, rng: np.random.Generator):
-        most, self.n, self.k = _most(cell), _first(cell), 0
+        max_directions, self.n, self.k = _most(cell), _first(cell), 0
         self.cell, self.rng = cell, rng
-        self.A, self.f = np.empty((most, cell.P)), np.empty((most - self.n, cell.P))
+        self.A, self.f = np.empty((max_directions, cell.P)), np.empty((max_directions - self.n, cell.P))
         self.G, self.product = np.zeros(cell.P), np.empty(cell.P)
         rng.standard_normal(out=self.A[: self.n])
         self.y = cell.teacher.draw(rng, self.A[0])

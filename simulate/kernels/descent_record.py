@@ -18,7 +18,7 @@ class Record:
 
     def __init__(self, cell: DescentCell):
         self.cell = cell
-        self.places = {step: place for place, step in enumerate(cell.steps)}
+        self.places = {step: index for index, step in enumerate(cell.steps)}
         self.values = np.full((4, len(cell.steps)), np.nan)
 
     def write(self, step: int, along: float, across: float, x: np.ndarray) -> None:
@@ -30,13 +30,13 @@ class Record:
         """The variables of the run, each of them at the recorded steps."""
         overflowed = ~np.isfinite(self.values[:3]).all(axis=0)
         self.values[:, np.maximum.accumulate(overflowed)] = np.nan
-        along, across, loss, wrong = self.values
+        parallel, perpendicular, loss, wrong = self.values
         with np.errstate(invalid="ignore"):
-            student = describe_student(along, across)
+            student = describe_student(parallel, perpendicular)
         at_zero = student["length"] == 0  # answers by a fair coin
         student["R"][at_zero], student["eps_g"][at_zero] = 0.0, 0.5
         if isinstance(self.cell.teacher, LabelTeacher):
             fresh = {"eps_y": label_error(self.cell.teacher, student["R"]), "eps_t": wrong}
         else:
-            fresh = {"mse": (along - 1) ** 2 + across**2}
+            fresh = {"mse": (parallel - 1) ** 2 + perpendicular**2}
         return student | fresh | {"train_loss": loss}

@@ -30,4 +30,4 @@ def drawn_tasks(uniform: Array, shares: Array, tasks: int) -> list[Array]:
 
 def chosen(values: Sequence[Array], drawn: Sequence[Array]) -> Array:
     """The values of the task that is drawn."""
-    return reduce(add, (here * value for here, value in zip(drawn, values, strict=True)))
+    return reduce(add, (mask * value for mask, value in zip(drawn, values, strict=True)))

@@ -29,16 +29,16 @@ def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """
     record, root = Record(cell), np.sqrt(cell.N)
     teacher = cell.weights.draw(rng, cell.N)
-    first = start(cell, teacher, rng)
+    initial_weights = start(cell, teacher, rng)
     X = rng.standard_normal((cell.P, cell.N))
     X /= root
     y = cell.teacher.draw(rng, X @ teacher)
     with np.errstate(all="ignore"):  # where it diverges
-        for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, first, X, y, rng), strict=False):
+        for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, initial_weights, X, y, rng), strict=False):
             if step in record.places:
-                along = w @ teacher / cell.N
-                across = float(np.linalg.norm(w - along * teacher)) / root
-                record.write(step, along, across, stabilities(cell, X @ w, y))
+                parallel = w @ teacher / cell.N
+                perpendicular = float(np.linalg.norm(w - parallel * teacher)) / root
+                record.write(step, parallel, perpendicular, stabilities(cell, X @ w, y))
     return record.variables()
 
 
@@ -59,8 +59,8 @@ def start(cell: DescentCell, teacher: np.ndarray, rng: np.random.Generator) -> n
     """The weights (N,) before the first step, of their length and cosine with the teacher."""
     normal = rng.standard_normal(cell.N)
     normal -= (normal @ teacher / cell.N) * teacher
-    across = normal * (np.sqrt(cell.N) / np.linalg.norm(normal))
-    return cell.length * (cell.R * teacher + np.sqrt(1 - cell.R**2) * across)
+    perpendicular = normal * (np.sqrt(cell.N) / np.linalg.norm(normal))
+    return cell.length * (cell.R * teacher + np.sqrt(1 - cell.R**2) * perpendicular)
 
 
 def stabilities(cell: DescentCell, h: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -60,10 +60,10 @@ def path_of_teacher(teacher: Array, inner: Array, drift: Array, N: Array) -> tup
 
     def step(path: Array, xs: tuple[Array, ...]) -> tuple[Array, Array]:
         m, of_input, of_direction, cos, sin = xs
-        field, along = jnp.sum(path * of_input, axis=0), jnp.sum(path * of_direction, axis=0)
+        field, parallel = jnp.sum(path * of_input, axis=0), jnp.sum(path * of_direction, axis=0)
         square = of_direction[m + 1]
-        across = jnp.sqrt(jnp.maximum(square - along**2, rounding * square))
-        return ((cos - sin * along / across) * path).at[m + 1].set(sin / across), field
+        perpendicular = jnp.sqrt(jnp.maximum(square - parallel**2, rounding * square))
+        return ((cos - sin * parallel / perpendicular) * path).at[m + 1].set(sin / perpendicular), field
 
     begin = jnp.zeros_like(products[0]).at[0].set(1.0)
     path, fields = jax.lax.scan(step, begin, (jnp.arange(M), products[:M], products[M:], cos, sin))
@@ -101,10 +101,12 @@ def modulations(
 
     def step(carry: tuple[Array, State], xs: tuple[Any, ...]) -> tuple[tuple[Array, State], None]:
         f, carry = carry
-        m, y, h, inner, example, now = xs
-        h = less(h, h, now and now.before) + jnp.sum(inner[:, None] * f, axis=0)  # f of the steps to come is zero
-        new, carry = learner.step(carry, y, h, inner[m], example, now)
-        return (less(f, f, now and now.decay).at[m].set(new), carry), None
+        m, y, h, inner, example, step_rates = xs
+        h = less(h, h, step_rates and step_rates.before) + jnp.sum(
+            inner[:, None] * f, axis=0
+        )  # f of the steps to come is zero
+        new, carry = learner.step(carry, y, h, inner[m], example, step_rates)
+        return (less(f, f, step_rates and step_rates.decay).at[m].set(new), carry), None
 
     # a loop, not unrolled: XLA would fuse the fields into every step that uses them, and compute them again there
     xs = (jnp.arange(len(inner)), teacher, seen, inner, examples, course)

@@ -39,22 +39,22 @@ def walk(  # type: ignore[no-untyped-def]
         Sums where each row ended (m,), and numbers of features summed (m,); written.
     """
     m, n = z.shape
-    lost, end, probed = 0, row + block, False
+    num_lost, end, probed = 0, row + block, False
     while row < m:
         total, first, probe = b * start[row], 0, probes[row]
-        for look in looks:
+        for checkpoint in looks:
             total += z[row, first] * w[first]  # of looks at every feature the only one
-            for i in range(first + 1, look):
+            for i in range(first + 1, checkpoint):
                 total += z[row, i] * w[i]
-            first = look
-            if not probe and (abs(total) if two_sided else total) >= tau + slope * look:
+            first = checkpoint
+            if not probe and (abs(total) if two_sided else total) >= tau + slope * checkpoint:
                 break
         sums[row], features[row] = total, first
         mistaken = first == n and total <= theta
         if learns and first < n:
             for i in range(first, n):
                 total += z[row, i] * w[i]
-            lost += total <= 0
+            num_lost += total <= 0
         if learns and mistaken:
             for i in range(n):
                 w[i] += z[row, i]
@@ -65,4 +65,4 @@ def walk(  # type: ignore[no-untyped-def]
             end = row + block
             if probed or (mistaken and not learns):
                 break
-    return row, block, lost
+    return row, block, num_lost

@@ -187,7 +187,7 @@ def run_tasks(
     # many students: products of the record, and so their last bits, depend on the number of times
     steps = steps if program.many else padded(steps)
     calls = np.minimum(np.arange(0, tasks, beside)[:, None] + np.arange(beside), tasks - 1)  # filled with the last task
-    records = [_call(program, task, some, keys[some], students[some], first, steps) for some in calls]
+    records = [_call(program, task, indices, keys[indices], students[indices], first, steps) for indices in calls]
     return Record(*(np.concatenate(parts)[:tasks, :, :count] for parts in zip(*records, strict=True)))
 
 
@@ -229,30 +229,30 @@ def _options(program: Program) -> list[dict[str, Any]]:
 def _run(program: Program, problem: Arguments, students: Array, state: State, steps: Array) -> tuple[Array, ...]:
     """The record of all seeds: parts along and across the teachers, and what the learner keeps."""
     problem = problem._replace(key=wrapped(problem.key))
-    many, N = program.many, problem.N.astype(program.dtype)
-    learner = program.learner(**problem.parameters, N=N, units=-1 if many else 0)
-    of_many = _block_of_matrices if many else _block_of_lanes
+    by_matrices, N = program.many, problem.N.astype(program.dtype)
+    learner = program.learner(**problem.parameters, N=N, units=-1 if by_matrices else 0)
+    of_many = _block_of_matrices if by_matrices else _block_of_lanes
     block = partial(of_many if program.examples == 1 else _block_of_batch, learner, program.teachers)
-    together = MATRICES if many else LANES
+    together = MATRICES if by_matrices else LANES
     stride = program.M * together
     carried = students, state
-    if many:
+    if by_matrices:
         carried = _seeds_first(carried)
 
     def advance(carry: tuple[Any, Array], until: Array) -> tuple[tuple[Any, Array], tuple[Any, ...]]:
-        carried, done = carry
+        carried, steps_done = carry
 
         def blocks(index: Array, carried: Any) -> Any:
-            first = done + index * stride
+            first = steps_done + index * stride
             randoms = _randoms(program, problem, learner, fold_in(problem.key, first), together)
             active = (first + jnp.arange(stride) < until).reshape(together, program.M)
-            course = problem.changes and course_of(
+            block_rates = problem.changes and course_of(
                 problem.changes, learner.eta, problem.N, first, active, program.dtype
             )
-            return jax.lax.scan(block, carried, (*randoms, active, course))[0]
+            return jax.lax.scan(block, carried, (*randoms, active, block_rates))[0]
 
-        carried = jax.lax.fori_loop(0, (until - done + stride - 1) // stride, blocks, carried)
-        return (carried, until), _record(program.teachers, *(carried if many else _seeds_first(carried)))
+        carried = jax.lax.fori_loop(0, (until - steps_done + stride - 1) // stride, blocks, carried)
+        return (carried, until), _record(program.teachers, *(carried if by_matrices else _seeds_first(carried)))
 
     _, record = jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)
     return tuple(jnp.swapaxes(part, 0, 1) for part in record)
@@ -266,22 +266,24 @@ def _block_of_lanes(
     learner: Learner, teachers: int, carried: tuple[Array, State], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, State], None]:
     """M steps: students (K, n, lanes) before and after. Sums are unrolled: XLA reduces inner axes number by number."""
-    (students, state), (normals, chi, noise, active, course) = carried, xs
-    K, n, lanes = students.shape
+    (students, state), (normals, chi, noise, active, block_rates) = carried, xs
+    K, n, width = students.shape
     M, vectors = active.size, chi.shape[0]
     z = input_rows(normals, chi, n)  # (vectors, n + vectors, lanes)
-    seen = add_up(students[None, :, i] * z[:M, None, i] for i in range(n))
+    student_fields = add_up(students[None, :, i] * z[:M, None, i] for i in range(n))
     inner = add_up(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
     if vectors > M:
-        fields, path = path_of_teacher(z[:, 0], inner, course.drift, learner.N)
+        fields, path = path_of_teacher(z[:, 0], inner, block_rates.drift, learner.N)
         teacher = fields[:, None]
     else:
         teacher, path = jnp.swapaxes(learner.teachers(jnp.swapaxes(z[:, :teachers], 0, 1)), 0, 1), None
     carry = learner.begin(state, add_up(students[:, i] ** 2 for i in range(n)))
     examples = learner.examples(noise, active)
-    f, carry = modulations(learner, teacher, seen, inner[:M, :M], carry, examples, course)
-    wide = jnp.concatenate([students, jnp.zeros((K, vectors, lanes), students.dtype)], axis=1)
-    gain = less(add_up(f[m, :, None] * z[m, None] for m in range(M)) / learner.N, wide, course and course.lost)
+    f, carry = modulations(learner, teacher, student_fields, inner[:M, :M], carry, examples, block_rates)
+    wide = jnp.concatenate([students, jnp.zeros((K, vectors, width), students.dtype)], axis=1)
+    gain = less(
+        add_up(f[m, :, None] * z[m, None] for m in range(M)) / learner.N, wide, block_rates and block_rates.lost
+    )
     if path is not None:
         arrived = add_up(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
         gain = gain + turn(dot, wide + gain, arrived)
@@ -294,20 +296,20 @@ def _block_of_batch(
     learner: Learner, teachers: int, carried: tuple[Array, State], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, State], None]:
     """One step of several examples, which all see the same students (K, n, lanes): the mean of their changes."""
-    (students, state), (normals, chi, noise, active, course) = carried, xs
-    K, n, lanes = students.shape
+    (students, state), (normals, chi, noise, active, block_rates) = carried, xs
+    K, n, width = students.shape
     below = K * (K - 1) // 2
-    z = normals[below:].reshape(n, -1, lanes)  # (n, examples, lanes)
+    z = normals[below:].reshape(n, -1, width)  # (n, examples, lanes)
     factor = input_rows(normals[:below], chi, 0)  # A, lower triangular
     fields = add_up(students[:, i, None] * z[i] for i in range(n))
-    now = jax.tree.map(lambda rates: rates[0], course)
+    step_rates = jax.tree.map(lambda rates: rates[0], block_rates)
     carry = learner.begin(state, add_up(students[:, i] ** 2 for i in range(n)))
     before, examples = jax.tree.map(lambda part: part[:, None], carry), learner.examples(noise, active)
-    f, after = learner.step(before, learner.teachers(z[:teachers]), fields, learner.N, examples, now)
+    f, after = learner.step(before, learner.teachers(z[:teachers]), fields, learner.N, examples, step_rates)
     f = f / z.shape[1]
-    gain = less(jnp.sum(f[:, None] * z[None], axis=2) / learner.N, students, course and course.lost)
-    across = lower_factor(f)
-    new = add_up(across[:, i, None] * factor[i] for i in range(K)) / learner.N
+    gain = less(jnp.sum(f[:, None] * z[None], axis=2) / learner.N, students, block_rates and block_rates.lost)
+    perpendicular = lower_factor(f)
+    new = add_up(perpendicular[:, i, None] * factor[i] for i in range(K)) / learner.N
     wide = jnp.concatenate([students + gain, new], axis=1)
     students = jnp.concatenate([wide[:, :teachers], lower_factor(wide[:, teachers:])], axis=1)
     return (students, learner.kept(jax.tree.map(lambda part: part.mean(1), after))), None
@@ -325,9 +327,9 @@ def turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) 
     norm = jnp.hypot(sin, teacher[0])  # 1, but for rounding
     sin, cos = sin / norm, teacher[0] / norm
     versine = jnp.where(cos > 0, sin**2 / (1 + jnp.abs(cos)), 1 - cos)  # of a small angle with all digits
-    along, onto = students[:, 0], dot(students[:, 1:], p)
-    first, across = sin * onto - versine * along, -sin * along - versine * onto
-    return jnp.concatenate([first[:, None], across[:, None] * p], axis=1)
+    parallel, onto = students[:, 0], dot(students[:, 1:], p)
+    first, perpendicular = sin * onto - versine * parallel, -sin * parallel - versine * onto
+    return jnp.concatenate([first[:, None], perpendicular[:, None] * p], axis=1)
 
 
 def dot(rows: Array, axis: Array) -> Array:
@@ -343,22 +345,22 @@ def _block_of_matrices(
     learner: Learner, teachers: int, carried: tuple[Array, State], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, State], None]:
     """M steps: students (seeds, K, n) before and after."""
-    (students, state), (normals, chi, noise, active, course) = carried, xs
+    (students, state), (normals, chi, noise, active, block_rates) = carried, xs
     n, M, vectors = students.shape[2], active.size, chi.shape[0]
     z = _matrices(normals, chi, n)
     x = z[:, :M]
-    seen = x[:, :, :n] @ jnp.swapaxes(students, 1, 2)
+    student_fields = x[:, :, :n] @ jnp.swapaxes(students, 1, 2)
     inner = z @ jnp.swapaxes(z, 1, 2) / learner.N
     if vectors > M:
-        fields, path = path_of_teacher(z[:, :, 0].T, jnp.moveaxis(inner, 0, -1), course.drift, learner.N)
+        fields, path = path_of_teacher(z[:, :, 0].T, jnp.moveaxis(inner, 0, -1), block_rates.drift, learner.N)
         teacher = fields.T[:, :, None]
     else:
         teacher, path = jnp.moveaxis(learner.teachers(jnp.moveaxis(x[:, :, :teachers], 2, 0)), 0, 2), None
     carry = learner.begin(state, jnp.sum(students**2, axis=2))
     examples = learner.examples(jax.tree.map(lambda values: values[..., None], noise), active)
-    f, carry = _scanned_modulations(learner, teacher, seen, inner[:, :M, :M], carry, examples, course)
+    f, carry = _scanned_modulations(learner, teacher, student_fields, inner[:, :M, :M], carry, examples, block_rates)
     wide = jnp.pad(students, ((0, 0), (0, 0), (0, vectors)))
-    gain = less(f @ x / learner.N, wide, course and course.lost)
+    gain = less(f @ x / learner.N, wide, block_rates and block_rates.lost)
     if path is not None:
         arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
         gain = gain + jax.vmap(partial(turn, jnp.matmul))(wide + gain, arrived)
@@ -390,22 +392,24 @@ def _scanned_modulations(
 
     def step(carry: tuple[Array, State], xs: tuple[Any, ...]) -> tuple[tuple[Array, State], None]:
         f, carry = carry
-        m, y, h, inner, example, now = xs
-        h = less(h, h, now and now.before) + jnp.einsum("skn,sn->sk", f, inner)  # f of the steps to come is zero
-        new, carry = learner.step(carry, y, h, inner[:, m, None], example, now)
-        return (less(f, f, now and now.decay).at[:, :, m].set(new), carry), None
+        m, y, h, inner, example, step_rates = xs
+        h = less(h, h, step_rates and step_rates.before) + jnp.einsum(
+            "skn,sn->sk", f, inner
+        )  # f of the steps to come is zero
+        new, carry = learner.step(carry, y, h, inner[:, m, None], example, step_rates)
+        return (less(f, f, step_rates and step_rates.decay).at[:, :, m].set(new), carry), None
 
     seeds, M, K = seen.shape
-    xs = (jnp.arange(M), *(jnp.moveaxis(given, 1, 0) for given in (teacher, seen, inner)), examples, course)
+    xs = (jnp.arange(M), *(jnp.moveaxis(array, 1, 0) for array in (teacher, seen, inner)), examples, course)
     return jax.lax.scan(step, (jnp.zeros((seeds, K, M), seen.dtype), carry), xs)[0]
 
 
 def input_rows(normals: Array, chi: Array, n: int) -> Array:
     """The inputs' coordinates: row m consists of n + m normals, its chi, and zeros."""
-    M, lanes = chi.shape
+    M, width = chi.shape
     rows, used = [], 0
     for m in range(M):
-        zeros = jnp.zeros((M - m - 1, lanes), chi.dtype)
+        zeros = jnp.zeros((M - m - 1, width), chi.dtype)
         rows.append(jnp.concatenate([normals[used : used + n + m], chi[m : m + 1], zeros]))
         used += n + m
     return jnp.stack(rows)
@@ -433,22 +437,22 @@ def _randoms(
 ) -> tuple[Array, Array, Any]:
     """Normals, chis and the learner's noise of this number of blocks."""
     N, M, vectors, dtype = problem.N, program.M, program.vectors, program.dtype
-    lanes = program.lanes * program.tasks
+    width = program.lanes * program.tasks
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
     n = program.K + program.teachers
     if program.examples > 1:
         return _randoms_of_batch(program, problem, learner, (key, chi_key), blocks)
     count = vectors * n + vectors * (vectors - 1) // 2
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
-    whole = program.lanes == program.batch and program.tasks == 1
-    part = None if whole else Lanes(problem.first, program.lanes, program.batch)
-    shapes = ((blocks, count + learner.normals * M, lanes), (blocks, learner.uniforms * M, lanes))
-    drawn, uniforms = normals_and_uniforms(key, *shapes, part)
-    normals, noise = drawn[:, :count], learner.noise(drawn[:, count:], uniforms, dtype)
+    is_complete = program.lanes == program.batch and program.tasks == 1
+    part = None if is_complete else Lanes(problem.first, program.lanes, program.batch)
+    shapes = ((blocks, count + learner.normals * M, width), (blocks, learner.uniforms * M, width))
+    all_normals, uniforms = normals_and_uniforms(key, *shapes, part)
+    normals, noise = all_normals[:, :count], learner.noise(all_normals[:, count:], uniforms, dtype)
     # a branch: the axes are not a plain range, and a loop that looks them up is four times slower
     exists = partial(jnp.where, (axis < N)[:, None])
     normals = jax.lax.cond(n + vectors > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
-    chi = chi_variable(chi_key, N - n - jnp.arange(vectors)[:, None], (blocks, vectors, lanes), part).astype(dtype)
+    chi = chi_variable(chi_key, N - n - jnp.arange(vectors)[:, None], (blocks, vectors, width), part).astype(dtype)
     return normals, chi, noise
 
 
@@ -456,17 +460,17 @@ def _randoms_of_batch(
     program: Program, problem: Arguments, learner: Learner, keys: tuple[Array, Array], blocks: int
 ) -> tuple[Array, Array, Any]:
     """Normals (A's, then the inputs'), A's chis and the learner's noise of steps with several examples."""
-    K, b, lanes, dtype = program.K, program.examples, program.lanes * program.tasks, program.dtype
+    K, b, width, dtype = program.K, program.examples, program.lanes * program.tasks, program.dtype
     n, below = K + program.teachers, K * (K - 1) // 2
-    whole = program.lanes == program.batch and program.tasks == 1
-    part = None if whole else Lanes(problem.first, program.lanes, program.batch)
+    is_complete = program.lanes == program.batch and program.tasks == 1
+    part = None if is_complete else Lanes(problem.first, program.lanes, program.batch)
     count = below + n * b
-    shapes = ((blocks, count + learner.normals * b, lanes), (blocks, learner.uniforms * b, lanes))
-    drawn, uniforms = normals_and_uniforms(keys[0], *shapes, part)
-    noise = learner.noise(drawn[:, count:], uniforms, dtype)
+    shapes = ((blocks, count + learner.normals * b, width), (blocks, learner.uniforms * b, width))
+    all_normals, uniforms = normals_and_uniforms(keys[0], *shapes, part)
+    noise = learner.noise(all_normals[:, count:], uniforms, dtype)
     degrees = problem.N - n - jnp.arange(K)[:, None]
-    chi = chi_variable(keys[1], degrees, (blocks, K, lanes), part).astype(dtype)
-    return drawn[:, :count].astype(dtype), chi, noise
+    chi = chi_variable(keys[1], degrees, (blocks, K, width), part).astype(dtype)
+    return all_normals[:, :count].astype(dtype), chi, noise
 
 
 def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], lanes: Lanes | None = None) -> Array:
@@ -479,23 +483,23 @@ def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], lanes: Lane
     rows = count // shape[-1] if count // shape[-1] % 2 == 0 else 2
     degrees = jnp.broadcast_to(degrees, shape).reshape(rows, -1)
     x, u = (part.reshape(rows, -1) for part in normals_and_uniforms(fold_in(key, 0), shape, shape, lanes))
-    value, certain, accepted = _proposed(x, u, degrees)
-    many = jnp.sum(~certain) > certain.shape[1]
-    waiting = ~jax.lax.cond(many, lambda: certain | accepted(), lambda: certain)
+    value, certain, test_proposals = _proposed(x, u, degrees)
+    many_uncertain = jnp.sum(~certain) > certain.shape[1]
+    waiting = ~jax.lax.cond(many_uncertain, lambda: certain | test_proposals(), lambda: certain)
 
-    def again(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def propose_again(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         attempt, value, waiting = state
         row = jnp.argmax(waiting, axis=0)  # the first that waits in each lane
         x, u = normals_and_uniforms_at(key, attempt, row, rows, lanes)
-        drawn, certain, accepted = _proposed(x, u, jnp.take_along_axis(degrees, row[None], axis=0)[0])
+        proposals, certain, test_proposals = _proposed(x, u, jnp.take_along_axis(degrees, row[None], axis=0)[0])
         # the branch of the first proposals, so that XLA rounds these as it rounds those
-        done = jax.lax.cond(jnp.all(certain), lambda: certain, lambda: certain | accepted())
-        here = waiting & done & (jnp.arange(rows)[:, None] == row)
-        attempt = jnp.where(done, 0, attempt + 1).astype(np.uint32)
-        return attempt, jnp.where(here, drawn, value), waiting & ~here
+        is_accepted = jax.lax.cond(jnp.all(certain), lambda: certain, lambda: certain | test_proposals())
+        is_new = waiting & is_accepted & (jnp.arange(rows)[:, None] == row)
+        attempt = jnp.where(is_accepted, 0, attempt + 1).astype(np.uint32)
+        return attempt, jnp.where(is_new, proposals, value), waiting & ~is_new
 
     state = (jnp.zeros(waiting.shape[1], np.uint32), value, waiting)
-    value = jax.lax.while_loop(lambda state: jnp.any(state[2]), again, state)[1]
+    value = jax.lax.while_loop(lambda state: jnp.any(state[2]), propose_again, state)[1]
     return jnp.where(degrees > 0, value, 0.0).reshape(shape)
 
 
@@ -508,14 +512,14 @@ def _proposed(x: Array, u: Array, degrees: Array) -> tuple[Array, Array, Callabl
     x, shift = x.astype(float), jnp.maximum(degrees, 2) / 2 - 1 / 3
     s = 1 / jnp.sqrt(9 * shift) * x
     w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1
-    drawn = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * jnp.maximum(1 + w, 0.0)))
+    proposals = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * jnp.maximum(1 + w, 0.0)))
     certain = (degrees <= 1) | (jnp.abs(s) < 0.25) & (u < 1 - shift * s**4)  # nothing to reject up to one degree
 
-    def accepted() -> Array:
+    def test_proposals() -> Array:
         safe = jnp.where(w > -1, w, 0.0)
         return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(safe) - safe))
 
-    return drawn, certain, accepted
+    return proposals, certain, test_proposals
 
 
 def _starts(task: Task, keys: np.ndarray, lanes: int) -> np.ndarray:

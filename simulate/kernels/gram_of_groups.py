@@ -118,10 +118,10 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     state = jax.tree.map(lambda values: np.repeat(values[..., None], SEEDS, axis=-1), task.kept)
     carried = Carried(students.astype(task.dtype), teachers.astype(task.dtype), state)
     arguments = Arguments(folded(key, 1), parameters, np.float64(task.N), sizes, modes.variances, changes)
-    made = _run(program, arguments, carried, padded(steps))
-    found = jax.tree.map(lambda it: np.moveaxis(np.asarray(it), -1, 0)[part, : len(steps)], made)
-    (along, across, _), fields, kept = found
-    return Record(along, across, next(iter(jax.tree.leaves(kept)), None), None, *fields)
+    results = _run(program, arguments, carried, padded(steps))
+    arrays = jax.tree.map(lambda array: np.moveaxis(np.asarray(array), -1, 0)[part, : len(steps)], results)
+    (parallel, perpendicular, _), fields, saved_state = arrays
+    return Record(parallel, perpendicular, next(iter(jax.tree.leaves(saved_state)), None), None, *fields)
 
 
 @partial(CachedProgram, options=options)
@@ -134,18 +134,18 @@ def _run(program: Program, arguments: Arguments, carried: Carried, steps: Array)
     stride = program.M * BLOCKS
 
     def advance(carry: tuple[Carried, Array], until: Array) -> tuple[tuple[Carried, Array], tuple[Any, ...]]:
-        carried, done = carry
+        carried, steps_done = carry
 
         def blocks(index: Array, carried: Carried) -> Carried:
-            first = done + index * stride
+            first = steps_done + index * stride
             randoms = _randoms(program, arguments, learner, fold_in(arguments.key, first))
             active = (first + jnp.arange(stride) < until).reshape(BLOCKS, program.M)
-            course = arguments.changes and course_of(
+            block_rates = arguments.changes and course_of(
                 arguments.changes, learner.eta, arguments.N, first, active, program.dtype
             )
-            return jax.lax.scan(block, carried, (*randoms, active, course))[0]
+            return jax.lax.scan(block, carried, (*randoms, active, block_rates))[0]
 
-        carried = jax.lax.fori_loop(0, (until - done + stride - 1) // stride, blocks, carried)
+        carried = jax.lax.fori_loop(0, (until - steps_done + stride - 1) // stride, blocks, carried)
         return (carried, until), (_parts(carried, jnp.ones_like(scale)), _parts(carried, scale), carried.state)
 
     return jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)[1]
@@ -153,7 +153,7 @@ def _run(program: Program, arguments: Arguments, carried: Carried, steps: Array)
 
 def _block(learner: Learner, scale: Array, sizes: Array, carried: Carried, xs: tuple[Any, ...]) -> tuple[Carried, None]:
     """M steps."""
-    (students, teachers, state), (normals, chi, noise, active, course) = carried, xs
+    (students, teachers, state), (normals, chi, noise, active, block_rates) = carried, xs
     K, n, groups, seeds = students.shape
     M, vectors, first = active.size, chi.shape[0], len(teachers)
     z = input_rows(normals, chi, n).reshape(vectors, n + vectors, groups, seeds)
@@ -161,20 +161,20 @@ def _block(learner: Learner, scale: Array, sizes: Array, carried: Carried, xs: t
     centres = learner.centres(noise)
     if centres is not None:
         z = z.at[:M, :first].add(centres[:, None, None] * teachers[0])
-    seen = of_all_groups(students[None, :, i] * z[:M, None, i] for i in range(n))
+    student_fields = of_all_groups(students[None, :, i] * z[:M, None, i] for i in range(n))
     inner = of_all_groups(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
     fields = of_all_groups(teachers[:, None, i] * z[None, :, i] for i in range(first))
     path = None
     if vectors > M:
-        turned, path = path_of_teacher(fields[0], inner, course.drift, learner.N)
+        turned, path = path_of_teacher(fields[0], inner, block_rates.drift, learner.N)
         fields = turned[None]
     carry = learner.begin(state, jnp.sum(students**2, axis=(1, 2)))
     examples = learner.examples(noise, active)
     y = jnp.swapaxes(learner.teachers(fields), 0, 1)
-    f, carry = modulations(learner, y, seen, inner[:M, :M], carry, examples, course)
+    f, carry = modulations(learner, y, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, groups, seeds), students.dtype)], axis=1)
     gain = add_up(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
-    wide = (wide + less(gain, wide, course and course.lost)).reshape(K, n + vectors, groups * seeds)
+    wide = (wide + less(gain, wide, block_rates and block_rates.lost)).reshape(K, n + vectors, groups * seeds)
     if path is not None:
         arrived = add_up(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0] * teachers[0, 0])
         length = jnp.sqrt(jnp.sum(arrived**2, axis=0))
@@ -200,13 +200,13 @@ def _randoms(program: Program, arguments: Arguments, learner: Learner, key: Arra
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
     rows = -(-learner.normals * M // program.groups)  # of the noise, whose lanes are the seeds
     shapes = (BLOCKS, len(axis) + rows, wide), (BLOCKS, learner.uniforms * M, SEEDS)
-    drawn, uniforms = normals_and_uniforms(key, *shapes)
-    normals, of_noise = drawn[:, : len(axis)], drawn[:, len(axis) :].reshape(BLOCKS, -1, SEEDS)
+    all_normals, uniforms = normals_and_uniforms(key, *shapes)
+    normals, of_noise = all_normals[:, : len(axis)], all_normals[:, len(axis) :].reshape(BLOCKS, -1, SEEDS)
     sizes = jnp.repeat(arguments.sizes, SEEDS)
     # a branch: a loop that looks up which axes exist is slower
     exists = partial(jnp.where, axis[:, None] < sizes)
-    few = jnp.min(arguments.sizes) < n + vectors
-    normals = jax.lax.cond(few, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
+    has_small_groups = jnp.min(arguments.sizes) < n + vectors
+    normals = jax.lax.cond(has_small_groups, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
     degrees = jnp.maximum(sizes - n - jnp.arange(vectors)[:, None], 0)
     chi = chi_variable(chi_key, degrees, (BLOCKS, vectors, wide)).astype(dtype)
     return normals, chi, learner.noise(of_noise[:, : learner.normals * M], uniforms, dtype)
@@ -220,25 +220,25 @@ def _parts(carried: Carried, scale: Array) -> tuple[Array, Array, Array]:
     axes: list[tuple[Array, Array]] = []
     coordinates = jnp.zeros((number, number, students.shape[-1]), students.dtype)
     for m, axis in enumerate(teachers):
-        whole = jnp.sum(axis**2, axis=(0, 1))
-        for at, other in [*enumerate(axes)] * 2:  # twice, so that axes of similar fields are perpendicular
-            axis, part = _apart(axis, *other)
-            coordinates = coordinates.at[m, at].add(part)
+        total_square = jnp.sum(axis**2, axis=(0, 1))
+        for index, basis_axis in [*enumerate(axes)] * 2:  # twice, so that axes of similar fields are perpendicular
+            axis, part = _apart(axis, *basis_axis)
+            coordinates = coordinates.at[m, index].add(part)
         square = jnp.sum(axis**2, axis=(0, 1))
-        square = jnp.where(square > (ROUNDING * jnp.finfo(square.dtype).eps) ** 2 * whole, square, 0.0)
+        square = jnp.where(square > (ROUNDING * jnp.finfo(square.dtype).eps) ** 2 * total_square, square, 0.0)
         coordinates = coordinates.at[m, m].set(jnp.sqrt(square))
         axes.append((axis, square))
-    rest, along = students[:, :number], []
-    for other in axes:
-        rest, part = _apart(rest, *other)
-        along.append(part)
+    rest, parallel = students[:, :number], []
+    for basis_axis in axes:
+        rest, part = _apart(rest, *basis_axis)
+        parallel.append(part)
     rest = students.at[:, :number].set(rest)
-    return jnp.stack(along, axis=1), jnp.einsum("kigs,ligs->kls", rest, rest), coordinates
+    return jnp.stack(parallel, axis=1), jnp.einsum("kigs,ligs->kls", rest, rest), coordinates
 
 
 def _apart(vectors: Array, axis: Array, square: Array) -> tuple[Array, Array]:
     """Vectors (..., M, groups, seeds) less their parts along an axis of this squared length, and these parts; an axis
     of length 0 has none."""
-    share = jnp.sum(vectors * axis, axis=(-3, -2)) / jnp.where(square > 0, square, 1.0)
-    share = jnp.where(square > 0, share, 0.0)
-    return vectors - share[..., None, None, :] * axis, share * jnp.sqrt(square)
+    coefficient = jnp.sum(vectors * axis, axis=(-3, -2)) / jnp.where(square > 0, square, 1.0)
+    coefficient = jnp.where(square > 0, coefficient, 0.0)
+    return vectors - coefficient[..., None, None, :] * axis, coefficient * jnp.sqrt(square)

@@ -114,11 +114,11 @@ class Task:
     def numbers(self, which: Any = 0) -> tuple[dict[str, Any], Changes | None]:
         """The parameters and changes of one of the tasks, or, for indices (lanes,), of the task in each lane."""
 
-        def chosen(values: np.ndarray) -> Any:
+        def select(values: np.ndarray) -> Any:
             return values[which] if values.ndim == 1 else values[0]
 
-        found: tuple[dict[str, Any], Changes | None] = jax.tree.map(chosen, (self.parameters, self.changes))
-        return found
+        selected: tuple[dict[str, Any], Changes | None] = jax.tree.map(select, (self.parameters, self.changes))
+        return selected
 
 
 def stacked(numbers: Iterable[Any], dtype: str = "float64") -> Any:
@@ -133,8 +133,8 @@ def combined(rows: Array, basis: Array, units: int) -> Array:
     """
     if units:
         return jnp.tensordot(rows, basis, 1)
-    each = rows.reshape(*rows.shape, *[1] * (basis.ndim - 1))
-    return reduce(add, (each[:, n] * basis[n] for n in range(len(basis))))
+    columns = rows.reshape(*rows.shape, *[1] * (basis.ndim - 1))
+    return reduce(add, (columns[:, n] * basis[n] for n in range(len(basis))))
 
 
 class Record(NamedTuple):

@@ -70,30 +70,30 @@ def minimise_by_messages(problem: Problem, steps: int = 2000, settled: float = 1
     array([0.166667])
     """
     problem = _of_residuals(problem)
-    found = _attempt(problem, steps, settled)
-    if found.converged:
-        return found
+    result = _attempt(problem, steps, settled)
+    if result.converged:
+        return result
     damped = _attempt(problem, steps, settled, DAMPED)
-    return damped._replace(steps=found.steps + damped.steps)
+    return damped._replace(steps=result.steps + damped.steps)
 
 
 @np.errstate(all="ignore")  # where it diverges
 def quick_minimum(problem: Problem) -> Minimum:
     """The minimum where few steps without damping reach it, or its signs; else its gap is infinite."""
     problem = _of_residuals(problem)
-    most, still, before = min(problem.B.shape) // SHARE, 0, np.zeros(problem.B.shape[1])
-    for made, (w, g, change) in enumerate(islice(_moves(problem), most), 1):
+    max_steps, stable_steps, before = min(problem.B.shape) // SHARE, 0, np.zeros(problem.B.shape[1])
+    for steps, (w, g, change) in enumerate(islice(_moves(problem), max_steps), 1):
         if change <= EXACT:
             return Minimum(w, gap_of(problem, w, -g))
-        way = np.log(change) / np.log(EXACT)  # the part of the way behind, on a logarithmic scale
-        if made >= EARLY and not way >= made / most:
+        progress = np.log(change) / np.log(EXACT)  # the part of the way behind, on a logarithmic scale
+        if steps >= EARLY and not progress >= steps / max_steps:
             break
-        still, before = still + 1 if np.array_equal(np.sign(w), before) else 0, np.sign(w)
-        if still == STILL and _solves_cheaply(problem, w, made / way - made):
-            found = with_signs(problem, w)
-            gap = gap_of(problem, found)
+        stable_steps, before = stable_steps + 1 if np.array_equal(np.sign(w), before) else 0, np.sign(w)
+        if stable_steps == STILL and _solves_cheaply(problem, w, steps / progress - steps):
+            solution = with_signs(problem, w)
+            gap = gap_of(problem, solution)
             if gap <= EXACT:
-                return Minimum(found, gap)
+                return Minimum(solution, gap)
     return Minimum(w, np.inf)
 
 
@@ -113,10 +113,10 @@ def _of_residuals(problem: Problem) -> Problem:
 @np.errstate(all="ignore")
 def _attempt(problem: Problem, steps: int, settled: float, kept: float = 0.0) -> Minimised:
     """Steps until the weights are settled."""
-    for made, (w, g, change) in enumerate(islice(_moves(problem, kept), steps), 1):  # noqa: B007
+    for num_steps, (w, g, change) in enumerate(islice(_moves(problem, kept), steps), 1):  # noqa: B007
         if change <= settled or not np.isfinite(change):
             break
-    return Minimised(w, -g, made, bool(change <= settled))
+    return Minimised(w, -g, num_steps, bool(change <= settled))
 
 
 def _moves(problem: Problem, kept: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
@@ -144,7 +144,7 @@ def _shrunk(problem: Problem) -> Estimate:
 
     def estimate(r: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
         stiffness = max(s + l2, LEAST)
-        beyond = r - np.clip(r, -l1, l1)
-        return beyond / stiffness, np.maximum((beyond != 0) / stiffness, LEAST)
+        excess = r - np.clip(r, -l1, l1)
+        return excess / stiffness, np.maximum((excess != 0) / stiffness, LEAST)
 
     return estimate

@@ -50,15 +50,15 @@ def left_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool
     >>> left_out_arguments(table, Square(), 0.1, intercept=True)[:3].round(3)
     array([0.281, 0.271, 0.613])
     """
-    every = np.arange(len(table.y))
-    problem = problem_of(table, loss, lam, every, intercept)
+    all_rows = np.arange(len(table.y))
+    problem = problem_of(table, loss, lam, all_rows, intercept)
     if not problem.loss.kinks:
-        return newton_step_arguments(problem, fit(table, loss, lam, every, intercept).w)
-    x = np.empty(len(every))
-    order = np.random.default_rng(0).permutation(every)
+        return newton_step_arguments(problem, fit(table, loss, lam, all_rows, intercept).w)
+    x = np.empty(len(all_rows))
+    order = np.random.default_rng(0).permutation(all_rows)
     for fold in range(FOLDS):
         rows = order[fold::FOLDS]
-        w = fit(table, loss, lam, np.setdiff1d(every, rows), intercept).w
+        w = fit(table, loss, lam, np.setdiff1d(all_rows, rows), intercept).w
         x[rows] = problem.c[rows] + problem.B[rows] @ w
     return x
 
@@ -73,13 +73,13 @@ def newton_step_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
     w
         Its minimum.
     """
-    x, rows, held = problem.x(w), problem.B, problem.B.shape[1] - problem.free
-    if held > len(rows):  # the weights that have a penalty lie in the space of the rows
-        reduced = np.asarray(np.linalg.qr(rows[:, :held].T, mode="r")).T
-        rows, held = np.column_stack([reduced, rows[:, held:]]), reduced.shape[1]
+    x, rows, num_penalised = problem.x(w), problem.B, problem.B.shape[1] - problem.free
+    if num_penalised > len(rows):  # the weights that have a penalty lie in the space of the rows
+        reduced = np.asarray(np.linalg.qr(rows[:, :num_penalised].T, mode="r")).T
+        rows, num_penalised = np.column_stack([reduced, rows[:, num_penalised:]]), reduced.shape[1]
     curvature = problem.loss.curvature(x)
     ridge = np.full(rows.shape[1], problem.l2)
-    ridge[held:] = MIN_CURVATURE * len(rows)
+    ridge[num_penalised:] = MIN_CURVATURE * len(rows)
     H = (rows.T * curvature) @ rows + np.diag(ridge)
     v = np.sum(rows.T * cho_solve(cho_factor(H, lower=True), rows.T), axis=0)
     arguments: np.ndarray = x + v / np.maximum(1 - v * curvature, MIN_REMAINDER) * problem.loss.slope(x)

@@ -45,23 +45,23 @@ class TaskNetworks(Networks):
         assert now is not None
         assert now.shares is not None
         active, (noise, uniform) = example
-        drawn = drawn_tasks(uniform, now.shares, len(self.w))
+        masks = drawn_tasks(uniform, now.shares, len(self.w))
         heads = jnp.split(carry, carry.shape[self.units] // h.shape[self.units], axis=self.units)
-        own = len(heads) > 1
-        w = chosen([self.each(row, y) for row in self.w], drawn)
-        f, gain = self.descent(chosen(heads, drawn) if own else carry, w, y, h, (active, noise), now)
-        gain = jnp.concatenate([here * gain for here in drawn], axis=self.units) if own else gain
+        has_own_heads = len(heads) > 1
+        w = chosen([self.each(row, y) for row in self.w], masks)
+        f, gain = self.descent(chosen(heads, masks) if has_own_heads else carry, w, y, h, (active, noise), now)
+        gain = jnp.concatenate([mask * gain for mask in masks], axis=self.units) if has_own_heads else gain
         return f, (carry + gain).astype(h.dtype)
 
 
 def task(cell: NetworkTaskCell, dtype: str) -> Task:
     """The task of an engine: a network of several tasks in the order of its protocol."""
-    alone = networks.task(cell, dtype)
+    single_task = networks.task(cell, dtype)
     changes: Changes = stacked([cell.changing])
     return replace(
-        alone,
-        learner=Family(TaskNetworks, alone.learner.fixed),
-        kept=alone.kept.reshape(-1),
+        single_task,
+        learner=Family(TaskNetworks, single_task.learner.fixed),
+        kept=single_task.kept.reshape(-1),
         changes=changes._replace(tasks=for_engine(cell.pieces)),
         batch=cell.batch,
     )

@@ -153,8 +153,8 @@ class Networks(Learner):
         silent = self.dropout if now is None or now.dropout is None else now.dropout
         assert silent is not None
         active = 1 - silent
-        drawn = jnp.concatenate(uniforms, axis=-1) if self.units else jnp.stack(uniforms)
-        return jnp.where(drawn < active, 1 / active, 0.0)
+        values = jnp.concatenate(uniforms, axis=-1) if self.units else jnp.stack(uniforms)
+        return jnp.where(values < active, 1 / active, 0.0)
 
     def label(self, w: Array, y: Array, noise: Array | None) -> Array:
         """The output, with noise, of a teacher of weights w, from its fields."""
@@ -197,7 +197,7 @@ def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> T
         scale=float(np.sqrt(cell.units.Q[0, 0])),
         kept=v.astype(dtype),
         inputs=cell.inputs,
-        changes=stacked(each.changing for each in cells) if cell.decay > 0 or cell.controls else None,
+        changes=stacked(item.changing for item in cells) if cell.decay > 0 or cell.controls else None,
     )
 
 

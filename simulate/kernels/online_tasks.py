@@ -40,23 +40,23 @@ class TaskPerceptrons(OfUniforms):
         assert now is not None
         assert now.shares is not None
         (active, uniform), tasks = example, len(self.rows)
-        drawn, begins = drawn_tasks(uniform, now.shares, tasks), jnp.cumsum(now.shares) - now.shares
+        masks, begins = drawn_tasks(uniform, now.shares, tasks), jnp.cumsum(now.shares) - now.shares
         flip = self.flip if now.noise is None else now.noise
-        flipped = chosen([uniform < begins[k] + flip * now.shares[k] for k in range(tasks)], drawn)
+        flipped = chosen([uniform < begins[k] + flip * now.shares[k] for k in range(tasks)], masks)
         right = (jnp.where(flipped, -1.0, 1.0) * active).astype(h.dtype)
-        return super().step(carry, chosen(jnp.split(y, tasks, axis=self.units), drawn), h, norm, right, now)
+        return super().step(carry, chosen(jnp.split(y, tasks, axis=self.units), masks), h, norm, right, now)
 
 
 def task(cell: OnlineTaskCell, dtype: str) -> Task:
     """The task of an engine: a perceptron of several teachers in the order of its protocol, or of one."""
-    alone = replace(perceptrons.task(cell, dtype), batch=cell.batch)
+    single_task = replace(perceptrons.task(cell, dtype), batch=cell.batch)
     if cell.tasks == 1:
-        return alone
+        return single_task
     changes = stacked([cell.changing])
     return replace(
-        alone,
-        learner=Family(TaskPerceptrons, alone.learner.fixed),
-        parameters=alone.parameters | {"rows": np.asarray(rows_of(cell.between), dtype)[None]},
+        single_task,
+        learner=Family(TaskPerceptrons, single_task.learner.fixed),
+        parameters=single_task.parameters | {"rows": np.asarray(rows_of(cell.between), dtype)[None]},
         M=cell.tasks,
         changes=changes._replace(tasks=for_engine(cell.pieces)),
     )

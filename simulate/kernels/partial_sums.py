@@ -183,9 +183,9 @@ def lessons(
     sums, features = np.empty(m), np.empty(m, int)
     while row < m:
         first, (tau, slope), theta = row, student.level, student.theta
-        given = z, student.w, student.b, start, probes, looks, tau, slope / n, False, theta
-        row, block, lost = walk(*given, row, block, learns, sums, features)
-        ends, seen = sums[first:row], features[first:row]
+        arguments = z, student.w, student.b, start, probes, looks, tau, slope / n, False, theta
+        row, block, num_lost = walk(*arguments, row, block, learns, sums, features)
+        ends, evaluated = sums[first:row], features[first:row]
         margin = float(ends[-1])
-        mistaken = bool(seen[-1] == n and margin <= theta)
-        yield Lesson(row - 1, int(seen.sum()), seen < n, ends[probes[first:row]], mistaken, margin, lost)
+        mistaken = bool(evaluated[-1] == n and margin <= theta)
+        yield Lesson(row - 1, int(evaluated.sum()), evaluated < n, ends[probes[first:row]], mistaken, margin, num_lost)

@@ -139,28 +139,28 @@ class OfClusters(OfRows):
 
 def task_of_clusters(cell: OnlineClusterCell) -> Task:
     """The task of a student that learns two clusters online."""
-    made = task(cell, "float64")
-    parameters = {name: made.parameters[name] for name in made.parameters}
+    online_task = task(cell, "float64")
+    parameters = {name: online_task.parameters[name] for name in online_task.parameters}
     parameters |= {name: np.array([value]) for name, value in vars(cell.clusters).items()}
-    return replace(made, learner=Family(OfClusters, made.learner.fixed), parameters=parameters)
+    return replace(online_task, learner=Family(OfClusters, online_task.learner.fixed), parameters=parameters)
 
 
 def task_of_rows(cell: OnlineRowsCell) -> Task:
     """The task of a student that learns the rows of a table online."""
-    made = task(cell, "float64")
+    online_task = task(cell, "float64")
     inputs = SignedRows(cell.inputs.path, cell.inputs.target, cell.inputs.raw)
-    return replace(made, learner=Family(OfRows, made.learner.fixed), inputs=inputs)
+    return replace(online_task, learner=Family(OfRows, online_task.learner.fixed), inputs=inputs)
 
 
 def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Task:
     """The task of online learning by perceptrons, for an engine; side by side with other cells of the same program."""
     family, cells = family_of(cell.rule), [cell, *others]
     with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
-        parameters = {name: np.array([getattr(each.rule, name) for each in cells], dtype) for name in family.reals}
+        parameters = {name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.reals}
     kind = OfChangingLabels if "flip" in dict(cell.controls) else Perceptrons
     return Task(
         learner=Family(kind, (("family", family),)),
-        parameters={"parameters": parameters, "flip": np.array([each.flip for each in cells], np.float32)},
+        parameters={"parameters": parameters, "flip": np.array([item.flip for item in cells], np.float32)},
         K=cell.K,
         M=1,
         N=cell.N,
@@ -168,7 +168,7 @@ def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Tas
         coordinates=cell.coordinates,
         scale=1.0,
         kept=(),
-        changes=stacked(each.changing for each in cells) if cell.varies else None,
+        changes=stacked(item.changing for item in cells) if cell.varies else None,
         drifting=cell.drift > 0,
         inputs=cell.inputs,
     )

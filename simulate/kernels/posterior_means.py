@@ -21,9 +21,9 @@ DOUBTS = 1e-3
 
 def steps_from(w: np.ndarray, V: float, data: TeacherData, cell: Cell) -> Iterator[np.ndarray]:
     """The estimates (N,) after each step from weights w (N,) of mean variance V, until they are settled or exact."""
-    known = EXACT if cell.weights.continuous else DOUBTS / len(w)
+    variance_tol = EXACT if cell.weights.continuous else DOUBTS / len(w)
     score = partial(cell.teacher.score, data.y)
-    steps = messages(data.X, score, cell.weights.posterior, w, V, settled=SETTLED, recovered=known)
+    steps = messages(data.X, score, cell.weights.posterior, w, V, settled=SETTLED, recovered=variance_tol)
     return (estimate for estimate, *_ in steps)
 
 

@@ -44,11 +44,11 @@ def start_of(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, key: np.nd
     """
     [rng] = generators(key[None])
     teachers = _teachers(modes, sizes, task.M, seeds, rng)
-    drawn = np.stack([_drawn(rng, task.K, task.M, size, seeds) for size in sizes.tolist()], axis=2) / np.sqrt(task.N)
+    rows = np.stack([_drawn(rng, task.K, task.M, size, seeds) for size in sizes.tolist()], axis=2) / np.sqrt(task.N)
     if task.coordinates is None:
-        return Start(teachers, drawn * task.scale)
+        return Start(teachers, rows * task.scale)
     first = np.pad(teachers, ((0, 0), (0, task.K), (0, 0), (0, 0)))
-    basis = _orthonormal(np.concatenate([first, drawn]))
+    basis = _orthonormal(np.concatenate([first, rows]))
     return Start(teachers, np.einsum("kj,jigs->kigs", task.coordinates.reshape(task.K, -1), basis))
 
 
@@ -72,8 +72,8 @@ def _teachers(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.rando
         return np.sqrt(squares)[None, None]
     parts = [_drawn(rng, M, 0, size, seeds) for size in sizes.tolist()]
     if powers is not None:
-        apart = np.repeat(np.eye(M)[..., None], seeds, axis=2)
-        parts = [apart if size >= M else part for size, part in zip(sizes.tolist(), parts, strict=True)]
+        orthogonal = np.repeat(np.eye(M)[..., None], seeds, axis=2)
+        parts = [orthogonal if size >= M else part for size, part in zip(sizes.tolist(), parts, strict=True)]
         parts = [
             part * np.sqrt(power / np.sum(part**2, axis=1))[:, None] for power, part in zip(powers, parts, strict=True)
         ]

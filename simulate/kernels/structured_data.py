@@ -53,9 +53,9 @@ class OnAxes(Measure):
         self.varying = axes.variances > 0
 
     def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
-        N, along = len(w), self.variances @ (w * self.teacher) / len(w)
+        N, parallel = len(w), self.variances @ (w * self.teacher) / len(w)
         length = np.sqrt(self.variances @ w**2 / N)
-        R = float(np.clip(along / length, -1, 1)) if length > 0 else 0.0
+        R = float(np.clip(parallel / length, -1, 1)) if length > 0 else 0.0
         values = {**_in_weights(w, self.teacher), "R_field": R, "length_field": float(length)}
         values["eps_g"] = float(np.arccos(R) / np.pi)
         if isinstance(cell.teacher, LabelTeacher):
@@ -117,14 +117,14 @@ def drawn_inputs(cell: RiskCell, own: dict[str, int]) -> Drawn:
 
 
 def _on_axes(cell: RiskCell, axes: Axes, own: dict[str, int]) -> Drawn:
-    drawn = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), cell.N)
+    weights = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), cell.N)
     modes = cell.inputs.modes(cell.N)
     assert modes is not None
-    B = drawn if axes.powers is None else _scaled(drawn, axes)
+    B = weights if axes.powers is None else _scaled(weights, axes)
     B = B * np.sqrt(modes.signal * cell.N / (axes.variances @ B**2))
     X = stream(INPUTS, **own).standard_normal((cell.P, cell.N)) * np.sqrt(axes.variances)
-    missed = stream(MISFIT, **own).standard_normal(cell.P) * np.sqrt(modes.misfit) if modes.misfit else 0.0
-    return Drawn(X, _fields(X, B) + missed, B, OnAxes(axes, B, modes.signal))
+    misfit = stream(MISFIT, **own).standard_normal(cell.P) * np.sqrt(modes.misfit) if modes.misfit else 0.0
+    return Drawn(X, _fields(X, B) + misfit, B, OnAxes(axes, B, modes.signal))
 
 
 def _scaled(drawn: np.ndarray, axes: Axes) -> np.ndarray:
@@ -133,9 +133,9 @@ def _scaled(drawn: np.ndarray, axes: Axes) -> np.ndarray:
     assert axes.group is not None
     square = np.bincount(axes.group, drawn**2)[axes.group]
     direction = np.where(square > 0, drawn / np.sqrt(np.where(square > 0, square, 1)), 0.0)
-    lost = square == 0  # sparse weights may leave a small group empty
+    is_empty = square == 0  # sparse weights may leave a small group empty
     count = np.bincount(axes.group)[axes.group]
-    return np.where(lost, 1 / np.sqrt(count), direction) * np.sqrt(len(drawn) * axes.powers)
+    return np.where(is_empty, 1 / np.sqrt(count), direction) * np.sqrt(len(drawn) * axes.powers)
 
 
 def _rows(cell: RiskCell, own: dict[str, int]) -> Drawn:

@@ -37,17 +37,17 @@ def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
     >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), abs(few.teacher).tolist()
     (True, True, [1.0, 1.0, 1.0, 1.0])
     """
-    N, own = cell.N, {"N": cell.N, "key": key, "seed": seed}
+    N, identity = cell.N, {"N": cell.N, "key": key, "seed": seed}
     inputs = cell.inputs if isinstance(cell, RiskCell) else Gaussian()
     if not inputs.isotropic:
         assert isinstance(cell, RiskCell)
-        found = drawn_inputs(cell, own)
-        y = cell.teacher.draw(stream(OUTPUTS, **own), found.u)
-        return TeacherData(found.teacher, found.X, y, found.measure)
-    w = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), N)
-    X = isotropic(inputs, stream(INPUTS, **own), cell.P, N)
+        examples = drawn_inputs(cell, identity)
+        y = cell.teacher.draw(stream(OUTPUTS, **identity), examples.u)
+        return TeacherData(examples.teacher, examples.X, y, examples.measure)
+    w = cell.weights.draw(stream(TEACHER, **identity, **named(cell.weights)), N)
+    X = isotropic(inputs, stream(INPUTS, **identity), cell.P, N)
     u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: the bits of one depend on no other
-    return TeacherData(w, X, cell.teacher.draw(stream(OUTPUTS, **own), u))
+    return TeacherData(w, X, cell.teacher.draw(stream(OUTPUTS, **identity), u))
 
 
 def isotropic(inputs: Inputs, rng: np.random.Generator, P: int, N: int) -> np.ndarray:

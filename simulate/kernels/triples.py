@@ -74,8 +74,8 @@ def best_of_three(
     """
     above = np.where(allowed > 0, masses + (sums - total), -np.inf)
     below = np.where(allowed > 0, masses - (sums - total), -np.inf)
-    i, j, l, found = search(np.ascontiguousarray(X), columns, signed, above, below, gains, total, known)
-    return (int(i), int(j), int(l)), float(found)
+    i, j, l, best_sum = search(np.ascontiguousarray(X), columns, signed, above, below, gains, total, known)
+    return (int(i), int(j), int(l)), float(best_sum)
 
 
 @compiled("i8(u1[::1], i8[::1])")
@@ -140,49 +140,52 @@ def search(X, columns, signed, above, below, gains, total, known):  # type: igno
         Value to exceed.
     """
     n, m = columns.shape
-    best, best_i, best_j, best_l, found = known, -1, -1, -1, 0.0
-    rows, of_both, values = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)
-    others, sums = np.empty(n, np.int64), np.empty(n)
+    best, best_i, best_j, best_l, best_sum = known, -1, -1, -1, 0.0
+    rows, common_rows, values = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)
+    candidates, sums = np.empty(n, np.int64), np.empty(n)
     for i in range(n):
-        true = -1  # rows of i, found when the first pair needs them
+        num_true = -1  # rows of i, found when the first pair needs them
         for j in range(i + 1, n):
-            least = best * (1 - 1e-12) - 1e-15
-            up, down = above[i, j] - 2 * gains[0, i, j] > least, below[i, j] - 2 * gains[1, i, j] > least
-            if not (up or down):
+            min_score = best * (1 - 1e-12) - 1e-15
+            can_exceed, can_fall_below = (
+                above[i, j] - 2 * gains[0, i, j] > min_score,
+                below[i, j] - 2 * gains[1, i, j] > min_score,
+            )
+            if not (can_exceed or can_fall_below):
                 continue
             number = 0
             for l in range(j + 1, n):
-                others[number] = l
-                high = up and above[i, l] > least and above[j, l] > least
-                number += high or (down and below[i, l] > least and below[j, l] > least)
+                candidates[number] = l
+                high = can_exceed and above[i, l] > min_score and above[j, l] > min_score
+                number += high or (can_fall_below and below[i, l] > min_score and below[j, l] > min_score)
             if number == 0:
                 continue
-            if true < 0:
-                true = indices(columns[i], rows)
-            both = 0
-            for r in range(true):
-                of_both[both] = rows[r]
-                both += columns[j, rows[r]]
-            for r in range(both):
-                values[r] = signed[of_both[r]]
-            most, fewest = (total + least) / 2, (total - least) / 2  # of those that are left out
+            if num_true < 0:
+                num_true = indices(columns[i], rows)
+            num_common = 0
+            for r in range(num_true):
+                common_rows[num_common] = rows[r]
+                num_common += columns[j, rows[r]]
+            for r in range(num_common):
+                values[r] = signed[common_rows[r]]
+            max_sum, min_sum = (total + min_score) / 2, (total - min_score) / 2  # of those that are left out
             if SHARE * number > n - j:  # all, which gains most
-                add_rows(X, of_both[:both], values, j + 1, sums)
-                number, most, fewest = 0, -np.inf, np.inf
+                add_rows(X, common_rows[:num_common], values, j + 1, sums)
+                number, max_sum, min_sum = 0, -np.inf, np.inf
                 for l in range(j + 1, n):
-                    others[number] = l
+                    candidates[number] = l
                     number += above[i, l] > -np.inf and above[j, l] > -np.inf
             else:
                 for o in range(number):
                     product = 0.0
-                    for r in range(both):
-                        product += values[r] * columns[others[o], of_both[r]]
-                    sums[others[o]] = product
+                    for r in range(num_common):
+                        product += values[r] * columns[candidates[o], common_rows[r]]
+                    sums[candidates[o]] = product
             for o in range(number):
-                one = sums[others[o]]
-                most, fewest = max(most, one), min(fewest, one)
-                if abs(2 * one - total) > best * (1 + 1e-12) + 1e-15:
-                    best, best_i, best_j, best_l, found = abs(2 * one - total), i, j, others[o], one
-            gains[0, i, j] = max(gains[0, i, j], (above[i, j] + total) / 2 - most)
-            gains[1, i, j] = max(gains[1, i, j], (below[i, j] - total) / 2 + fewest)
-    return best_i, best_j, best_l, found
+                value = sums[candidates[o]]
+                max_sum, min_sum = max(max_sum, value), min(min_sum, value)
+                if abs(2 * value - total) > best * (1 + 1e-12) + 1e-15:
+                    best, best_i, best_j, best_l, best_sum = abs(2 * value - total), i, j, candidates[o], value
+            gains[0, i, j] = max(gains[0, i, j], (above[i, j] + total) / 2 - max_sum)
+            gains[1, i, j] = max(gains[1, i, j], (below[i, j] - total) / 2 + min_sum)
+    return best_i, best_j, best_l, best_sum

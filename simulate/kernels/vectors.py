@@ -106,9 +106,9 @@ def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, 
     exact
         False for inputs on which errors are measured.
     """
-    drawn, size = 2 * BLOCK if drifting else BLOCK, np.dtype(dtype).itemsize
+    num_vectors, size = 2 * BLOCK if drifting else BLOCK, np.dtype(dtype).itemsize
     measured = 0 if exact else size * TEST_INPUTS // TEST_PARTS
-    return int(N * ((2 * size + 4) * drawn + 3 * (size + 4) * (K + teachers) + measured))
+    return int(N * ((2 * size + 4) * num_vectors + 3 * (size + 4) * (K + teachers) + measured))
 
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
@@ -118,9 +118,9 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
     problem = Arguments(parameters, task.coordinates, scale, task.kept, table, changes)
-    made = jax.tree.map(np.asarray, _run(program, keys, problem, steps))  # NumPy's slices compile nothing
-    along, across, state, measured, *fields = made
-    return Record(along, across, next(iter(jax.tree.leaves(state)), None), measured, *fields)
+    results = jax.tree.map(np.asarray, _run(program, keys, problem, steps))  # NumPy's slices compile nothing
+    parallel, perpendicular, state, measured, *fields = results
+    return Record(parallel, perpendicular, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
 
 @partial(CachedProgram, options=lambda program: [DIVIDED] if program.N >= MANY_INPUTS else [])
@@ -138,20 +138,20 @@ def _trajectory(program: Program, key: Array, problem: Arguments, steps: Array) 
     carried = _initial(program, start_key, learner, problem)
 
     def advance(carry: tuple[Carried, Array], until: Array) -> tuple[tuple[Carried, Array], tuple[Any, ...]]:
-        carried, done = carry
+        carried, steps_done = carry
 
         def block(index: Array, carried: Carried) -> Carried:
-            first = done + index * program.block
+            first = steps_done + index * program.block
             active = first + jnp.arange(program.block) < until
-            course = problem.changes and course_of(
+            block_rates = problem.changes and course_of(
                 problem.changes, learner.eta, np.float64(program.N), first, active, program.dtype
             )
             key = jax.random.fold_in(step_key, first)
             return (_block if program.examples == 1 else _block_of_batch)(
-                program, learner, draw, key, carried, active, course
+                program, learner, draw, key, carried, active, block_rates
             )
 
-        carried = jax.lax.fori_loop(0, (until - done + program.block - 1) // program.block, block, carried)
+        carried = jax.lax.fori_loop(0, (until - steps_done + program.block - 1) // program.block, block, carried)
         return (carried, until), _record(program, learner, draw, jax.random.fold_in(test_key, until), carried)
 
     return jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)[1]
@@ -163,8 +163,8 @@ def _initial(program: Program, key: Array, learner: Learner, problem: Arguments)
     vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
     axes = program.inputs.axes(N)
     if axes is not None and axes.powers is not None:
-        drawn = vectors[:teachers] if teachers == 1 else _apart(vectors[:teachers], axes)
-        vectors = vectors.at[:teachers].set(_of_powers(drawn, axes))
+        teacher_vectors = vectors[:teachers] if teachers == 1 else _apart(vectors[:teachers], axes)
+        vectors = vectors.at[:teachers].set(_of_powers(teacher_vectors, axes))
     if problem.start is None:
         vectors = vectors.at[:teachers].set(_orthogonal(vectors[:teachers])).at[teachers:].multiply(problem.scale)
     else:
@@ -185,15 +185,16 @@ def _apart(vectors: Array, axes: Axes) -> Array:
     """Vectors (n, N) made orthogonal in each group that has as many axes."""
     assert axes.group is not None
     wide = np.bincount(axes.group)[axes.group] >= len(vectors)
-    found: list[Array] = []
+    orthogonal: list[Array] = []
     for vector in vectors:
-        for other in found:
+        for previous in orthogonal:
             product, square = (
-                jax.ops.segment_sum(part, axes.group, vector.size)[axes.group] for part in (vector * other, other**2)
+                jax.ops.segment_sum(part, axes.group, vector.size)[axes.group]
+                for part in (vector * previous, previous**2)
             )
-            vector = vector - jnp.where(wide, product / square, 0.0) * other
-        found.append(vector)
-    return jnp.stack(found)
+            vector = vector - jnp.where(wide, product / square, 0.0) * previous
+        orthogonal.append(vector)
+    return jnp.stack(orthogonal)
 
 
 def _orthogonal(vectors: Array) -> Array:
@@ -222,15 +223,15 @@ def _block(
     centres = learner.centres(noise)
     if centres is not None:
         x = x + (centres[:, None] * vectors[0] / program.N).astype(dtype)
-    fields, inner, moved = vectors @ x.T, x @ x.T, None
+    fields, inner, end_teacher = vectors @ x.T, x @ x.T, None
     if course and program.drifting:
-        seen, moved = _moved(jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, course.drift)
-        fields = fields.at[0].set(seen)
+        teacher_fields, end_teacher = _moved(jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, course.drift)
+        fields = fields.at[0].set(teacher_fields)
     y, h = learner.teachers(fields[:teachers]), fields[teachers:]
     f, state = modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), course)
     gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # the teachers stay
     vectors = vectors + (gain if course is None else gain.at[teachers:].add(-course.lost * vectors[teachers:]))
-    return Carried(vectors if moved is None else vectors.at[0].set(moved), state)
+    return Carried(vectors if end_teacher is None else vectors.at[0].set(end_teacher), state)
 
 
 def _block_of_batch(
@@ -247,13 +248,13 @@ def _block_of_batch(
     teachers, count = program.teachers, program.examples
     input_key, label_key = jax.random.split(key)
     x, noise = draw(input_key, count), _noise(learner, label_key, count, vectors.dtype)
-    fields, now = vectors @ x.T, jax.tree.map(lambda rates: rates[0], course)
+    fields, step_rates = vectors @ x.T, jax.tree.map(lambda rates: rates[0], course)
     before = jax.tree.map(lambda part: part[:, None], state)
     y, h, examples = learner.teachers(fields[:teachers]), fields[teachers:], learner.examples(noise, active)
-    f, after = learner.step(before, y, h, jnp.sum(x * x, axis=1), examples, now)
+    f, after = learner.step(before, y, h, jnp.sum(x * x, axis=1), examples, step_rates)
     gain = less(f @ x / count, vectors[teachers:], course and course.lost)
-    vectors, kept = vectors.at[teachers:].add(gain), learner.kept(jax.tree.map(lambda part: part.mean(1), after))
-    return Carried(vectors, learner.begin(kept, jnp.sum(vectors[teachers:] ** 2, axis=1) / program.N))
+    vectors, saved_state = vectors.at[teachers:].add(gain), learner.kept(jax.tree.map(lambda part: part.mean(1), after))
+    return Carried(vectors, learner.begin(saved_state, jnp.sum(vectors[teachers:] ** 2, axis=1) / program.N))
 
 
 def _noise(learner: Learner, key: Array, count: int, dtype: Any) -> Any:
@@ -267,11 +268,13 @@ def _moved(key: Array, teacher: Array, x: Array, fields: Array, inner: Array, dr
     """The fields (M,) of a teacher that turns after each input, and where it arrives (N,)."""
     M, N = x.shape
     directions = (normals(key, (M, N)) / np.float32(N**0.5)).astype(x.dtype)
-    between = directions @ x.T
-    products = jnp.block([[inner, between.T], [between, directions @ directions.T]])
+    cross_products = directions @ x.T
+    products = jnp.block([[inner, cross_products.T], [cross_products, directions @ directions.T]])
     fields, path = path_of_teacher(jnp.concatenate([fields, directions @ teacher]), products, drift, N)
-    moved = path[0] * teacher + N**0.5 * (path[1:] @ (N**0.5 * directions))
-    return fields, moved * (N**0.5 / jnp.linalg.norm(moved))  # so that rounding does not accumulate in its length
+    end_teacher = path[0] * teacher + N**0.5 * (path[1:] @ (N**0.5 * directions))
+    return fields, end_teacher * (
+        N**0.5 / jnp.linalg.norm(end_teacher)
+    )  # so that rounding does not accumulate in its length
 
 
 def _draw(program: Program, table: Array, key: Array, M: int) -> Array:
@@ -280,29 +283,29 @@ def _draw(program: Program, table: Array, key: Array, M: int) -> Array:
 
 def _record(program: Program, learner: Learner, draw: Draw, key: Array, carried: Carried) -> tuple[Any, ...]:
     basis, students = carried.vectors[: program.teachers], carried.vectors[program.teachers :]
-    along, across = _overlaps(basis, students)
+    parallel, perpendicular = _overlaps(basis, students)
     measured = None if program.inputs.exact else _measured(draw, key, basis[0], students)
-    found = along, across, learner.kept(carried.state), measured
+    parts = parallel, perpendicular, learner.kept(carried.state), measured
     if isinstance(program.inputs, SignedRows):
-        return *found, None, None, None, students
+        return *parts, None, None, None, students
     if not isinstance(program.inputs, Grouped):
-        return found
-    return *found, *(_of_fields if learner.sizes else _of_angles)(program, basis, students)
+        return parts
+    return *parts, *(_of_fields if learner.sizes else _of_angles)(program, basis, students)
 
 
 def _overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
     """The students' parts (K, teachers) along a basis, and the Gram matrix (K, K) of the rest."""
     N = basis.shape[1]
-    along = [students @ axis / N for axis in basis]
-    across = reduce(sub, (part[:, None] * axis for part, axis in zip(along, basis, strict=True)), students)
-    return jnp.stack(along, axis=1), across @ across.T / N
+    parallel = [students @ axis / N for axis in basis]
+    perpendicular = reduce(sub, (part[:, None] * axis for part, axis in zip(parallel, basis, strict=True)), students)
+    return jnp.stack(parallel, axis=1), perpendicular @ perpendicular.T / N
 
 
 def _of_angles(program: Program, basis: Array, students: Array) -> tuple[Array, Array]:
     """The parts of the students' fields along the one teacher's field, and the covariances of the rest."""
     deviation = jnp.asarray(program.inputs.table(program.N), basis.dtype)
-    seen = basis[0] * deviation
-    return _overlaps(seen[None] * (program.N**0.5 / jnp.linalg.norm(seen)), students * deviation)
+    field_axis = basis[0] * deviation
+    return _overlaps(field_axis[None] * (program.N**0.5 / jnp.linalg.norm(field_axis)), students * deviation)
 
 
 def _of_fields(program: Program, basis: Array, students: Array) -> tuple[Array, Array, Array]:

@@ -92,16 +92,16 @@ def run(
     parameter
         Parameter of `move`.
     """
-    move, done = learner
+    move, is_done = learner
     strengths = jnp.zeros(gram.shape[:2], gram.dtype)
-    none = jnp.zeros(len(gram), jnp.int64)
-    start = CyclicStudent(strengths, strengths, none, none > 0)
-    one = jax.vmap(partial(epoch, move=move, done=done), in_axes=(0, 0, 0, 0, None))
+    zeros = jnp.zeros(len(gram), jnp.int64)
+    start = CyclicStudent(strengths, strengths, zeros, zeros > 0)
+    step = jax.vmap(partial(epoch, move=move, done=is_done), in_axes=(0, 0, 0, 0, None))
 
     def record(state: CyclicStudent, limit: jax.Array) -> tuple[CyclicStudent, tuple[jax.Array, ...]]:
         state = jax.lax.while_loop(
             lambda now: jnp.any(~now.ended & (now.visits < limit)),
-            lambda now: one(now, gram, sizes, limit, parameter),
+            lambda now: step(now, gram, sizes, limit, parameter),
             state,
         )
         return state, (state.strengths, state.visits, state.ended)

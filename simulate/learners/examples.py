@@ -68,8 +68,8 @@ class SeedInputs(NamedTuple):
 
 def inputs_of(key: int, seed: int, N: int, P: int) -> SeedInputs:
     """Draw the first P inputs of a seed, and its teacher; `draw` explains the parameters."""
-    words = words_of({"data": "stored examples", "N": N})
-    teachers, inputs, noise = (np.random.default_rng([key, seed, role, *words]) for role in range(3))
+    entropy = words_of({"data": "stored examples", "N": N})
+    teachers, inputs, noise = (np.random.default_rng([key, seed, role, *entropy]) for role in range(3))
     teacher = teachers.standard_normal(N)
     teacher *= np.sqrt(N) / np.linalg.norm(teacher)
     return SeedInputs(teacher, inputs.standard_normal((P, N)), noise.random(P))
@@ -97,8 +97,8 @@ def batch(data: list[DataSet], P: int) -> Batch:
     N = data[0].z.shape[1]
     z = np.zeros((len(data), P, N))
     gram = np.zeros((len(data), P, P))
-    for lane, one in enumerate(data):
-        size = len(one.z)
-        z[lane, :size] = one.z
-        gram[lane, :size, :size] = one.z @ one.z.T / N
-    return Batch(z, gram, np.array([len(one.z) for one in data]))
+    for index, data_set in enumerate(data):
+        size = len(data_set.z)
+        z[index, :size] = data_set.z
+        gram[index, :size, :size] = data_set.z @ data_set.z.T / N
+    return Batch(z, gram, np.array([len(data_set.z) for data_set in data]))

@@ -65,14 +65,18 @@ def at_once(
     """
     code = np.where(exists, STOPPED_BY.index(by), STOPPED_BY.index("no-solution"))
 
-    def repeated(one: np.ndarray) -> np.ndarray:
+    def repeat_values(one: np.ndarray) -> np.ndarray:
         return np.repeat(one[:, None], until.shape[1], axis=1)
 
-    def existing(one: np.ndarray | None) -> np.ndarray | None:
-        return None if one is None else repeated(np.where(exists.reshape(-1, *[1] * (one.ndim - 1)), one, np.nan))
+    def repeat_existing(one: np.ndarray | None) -> np.ndarray | None:
+        return None if one is None else repeat_values(np.where(exists.reshape(-1, *[1] * (one.ndim - 1)), one, np.nan))
 
     return Learnt(
-        existing(strengths), existing(students), np.zeros_like(until), repeated(code), repeated(exists & converged)
+        repeat_existing(strengths),
+        repeat_existing(students),
+        np.zeros_like(until),
+        repeat_values(code),
+        repeat_values(exists & converged),
     )
 
 
@@ -84,10 +88,10 @@ def own(batch: Batch, lane: int) -> np.ndarray:
 def one_by_one(batch: Batch, strengths: Callable[[np.ndarray], np.ndarray | None]) -> tuple[np.ndarray, np.ndarray]:
     """The strengths of each data set, padded with zeros (B, P), and True where they exist (B,)."""
     x, exists = np.zeros(batch.z.shape[:2]), np.zeros(len(batch.z), bool)
-    for lane, size in enumerate(batch.sizes):
-        solution = strengths(own(batch, lane))
+    for index, size in enumerate(batch.sizes):
+        solution = strengths(own(batch, index))
         if solution is not None:
-            x[lane, :size], exists[lane] = solution, True
+            x[index, :size], exists[index] = solution, True
     return x, exists
 
 
@@ -97,6 +101,6 @@ def gap(fields: Array, strengths: Array) -> Array:
     For fields, in any unit, and strengths (..., P), in NumPy or JAX.
     """
     xp = namespace(fields)
-    along = xp.sum(xp.where(strengths > 0, strengths * fields, 0.0), axis=-1)
-    least, total = xp.min(fields, axis=-1), xp.sum(strengths, axis=-1)
-    return xp.where(along > 0, 1 - least * total / xp.where(along > 0, along, 1.0), np.inf)
+    weighted_sum = xp.sum(xp.where(strengths > 0, strengths * fields, 0.0), axis=-1)
+    min_field, total = xp.min(fields, axis=-1), xp.sum(strengths, axis=-1)
+    return xp.where(weighted_sum > 0, 1 - min_field * total / xp.where(weighted_sum > 0, weighted_sum, 1.0), np.inf)

@@ -63,22 +63,22 @@ def update(state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.A
     stop
         Stop rule, among those of `MinOver`.
     """
-    goes = ~state.stopped & (state.updates < until)
-    least, index = first_least(state.fields)
+    is_active = ~state.stopped & (state.updates < until)
+    min_field, index = first_least(state.fields)
     best, waited = state.best, state.waited
     if stop != "epochs":
         if stop == "stability-patience":
-            watched = jnp.where(state.length2 > 0, least * jax.lax.rsqrt(state.length2), -jnp.inf)
+            watched = jnp.where(state.length2 > 0, min_field * jax.lax.rsqrt(state.length2), -jnp.inf)
             grown = watched > best
         else:
-            watched, grown = least, least >= best
-        best = jnp.where(goes & grown, watched, best)
-        waited = jnp.where(goes, jnp.where(grown, 0, waited + 1), waited)
+            watched, grown = min_field, min_field >= best
+        best = jnp.where(is_active & grown, watched, best)
+        waited = jnp.where(is_active, jnp.where(grown, 0, waited + 1), waited)
     return MinOverStudent(
-        fields=state.fields + jnp.where(goes, gram[index], 0.0),
-        strengths=state.strengths.at[index].add(jnp.where(goes, 1.0, 0.0)),
-        length2=state.length2 + jnp.where(goes, 2 * least + gram[index, index], 0.0),
-        updates=state.updates + goes,
+        fields=state.fields + jnp.where(is_active, gram[index], 0.0),
+        strengths=state.strengths.at[index].add(jnp.where(is_active, 1.0, 0.0)),
+        length2=state.length2 + jnp.where(is_active, 2 * min_field + gram[index, index], 0.0),
+        updates=state.updates + is_active,
         best=best,
         waited=waited,
         stopped=state.stopped | (waited >= size),
@@ -90,8 +90,8 @@ def run(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple
     """All data sets of a batch: strengths (T, B, P), gap, updates and the runs ended by a stop rule (T, B)."""
     B, P, _ = gram.shape
     fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never the least
-    zeros, none = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
-    start = MinOverStudent(fields, jnp.zeros_like(fields), zeros, none, zeros - jnp.inf, none, none > 0)
+    zeros, counts = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
+    start = MinOverStudent(fields, jnp.zeros_like(fields), zeros, counts, zeros - jnp.inf, counts, counts > 0)
     step = jax.vmap(partial(update, stop=stop))
 
     def record(state: MinOverStudent, limit: jax.Array) -> tuple[MinOverStudent, tuple[jax.Array, ...]]:
@@ -111,5 +111,5 @@ def learn(batch: Batch, task: LearnerTask) -> Learnt:
     assert isinstance(learner, MinOver)
     recorded = run(learner.stop, batch.gram, batch.sizes, task.until)
     strengths, gaps, updates, stopped = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
-    by = np.where(stopped, STOPPED_BY.index(learner.stop), STOPPED_BY.index("epochs"))
-    return Learnt(strengths, None, updates, by, gaps <= learner.within)
+    stopped_by = np.where(stopped, STOPPED_BY.index(learner.stop), STOPPED_BY.index("epochs"))
+    return Learnt(strengths, None, updates, stopped_by, gaps <= learner.within)

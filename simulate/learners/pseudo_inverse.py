@@ -16,8 +16,8 @@ def strengths(z: np.ndarray) -> np.ndarray:
     """x (P,) of the examples z (P, N) by the singular values of z, more accurate than G = z z^T / N."""
     P, N = z.shape
     left, values, _ = np.linalg.svd(z, full_matrices=False)
-    kept = values > values[0] * max(P, N) * np.finfo(float).eps
-    return N * (left[:, kept] / values[kept] ** 2) @ left[:, kept].sum(axis=0)
+    significant = values > values[0] * max(P, N) * np.finfo(float).eps
+    return N * (left[:, significant] / values[significant] ** 2) @ left[:, significant].sum(axis=0)
 
 
 def learn(batch: Batch, task: LearnerTask) -> Learnt:

@@ -42,15 +42,15 @@ def sweep(walk: Walk, key: jax.Array, columns: jax.Array) -> Walk:
 
     def draw(j: jax.Array, now: Walk) -> Walk:
         w, fields, length2 = now
-        column, here = columns[j], w[j]
+        column, old_value = columns[j], w[j]
         steepest, flattest = greatest(column / fields), least(column / fields)  # a field vanishes at -1 over this
         low = jnp.where(steepest > 0, -1 / steepest, -jnp.inf)
         high = jnp.where(flattest < 0, -1 / flattest, jnp.inf)
-        ball = jnp.sqrt(jnp.maximum(1 - (length2 - here**2), 0.0))
-        low = jnp.minimum(jnp.maximum(low, -ball - here), 0.0)  # rounding must not put the student outside
-        high = jnp.maximum(jnp.minimum(high, ball - here), 0.0)
+        ball = jnp.sqrt(jnp.maximum(1 - (length2 - old_value**2), 0.0))
+        low = jnp.minimum(jnp.maximum(low, -ball - old_value), 0.0)  # rounding must not put the student outside
+        high = jnp.maximum(jnp.minimum(high, ball - old_value), 0.0)
         change = jnp.where(kind[j] < REFLECTED, low + high, low + uniform[j] * (high - low))
-        return w.at[j].add(change), fields + change * column, length2 + change * (2 * here + change)
+        return w.at[j].add(change), fields + change * column, length2 + change * (2 * old_value + change)
 
     return jax.lax.fori_loop(0, uniform.size, draw, walk)
 
@@ -61,19 +61,19 @@ def chains(
 ) -> tuple[jax.Array, jax.Array]:
     """For each data set students (blocks, N) and each sweep's cosine with the start; `sweeps` are those to forget, the
     blocks, and the sweeps of each."""
-    forget, blocks, each = sweeps
+    forget, blocks, sweeps_per_block = sweeps
 
     def run(key: jax.Array, columns: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
-        def one(walk: Walk, number: jax.Array) -> tuple[Walk, jax.Array]:
+        def record_sweep(walk: Walk, number: jax.Array) -> tuple[Walk, jax.Array]:
             w, fields, length2 = sweep(walk, jax.random.fold_in(key, number), columns)
             return (w, fields, length2), w @ start / jnp.sqrt(length2)
 
         def block(w: jax.Array, numbers: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            (w, _, _), cosines = jax.lax.scan(one, placed(w, columns), numbers)
+            (w, _, _), cosines = jax.lax.scan(record_sweep, placed(w, columns), numbers)
             return w, (w, cosines)
 
         w, _ = block(start * 0.9, jnp.arange(forget))
-        numbers = forget + jnp.arange(blocks * each).reshape(blocks, each)
+        numbers = forget + jnp.arange(blocks * sweeps_per_block).reshape(blocks, sweeps_per_block)
         _, (students, cosines) = jax.lax.scan(block, w, numbers)
         return students, cosines.reshape(-1)
 
@@ -113,13 +113,13 @@ def students(batch: Batch, task: LearnerTask, number: int, sweeps: int, enough: 
     strengths, exists = one_by_one(batch, max_stability.strengths)
     B, P, N = batch.z.shape
     start, columns = np.zeros((B, N)), np.zeros((B, N, P))
-    for lane in map(int, np.flatnonzero(exists)):
-        w = strengths[lane, : batch.sizes[lane]] @ own(batch, lane)
-        start[lane], columns[lane] = w / np.linalg.norm(w), batch.z[lane].T
+    for index in map(int, np.flatnonzero(exists)):
+        w = strengths[index, : batch.sizes[index]] @ own(batch, index)
+        start[index], columns[index] = w / np.linalg.norm(w), batch.z[index].T
     start[~exists, 0] = 1.0  # arbitrary: without examples the chain samples the ball, and is not used
     forget = ceil(FORGOTTEN * sweeps)
-    each = ceil((sweeps - forget) / number)
-    w, cosines = map(np.asarray, chains((forget, number, each), task.words[:, :2], columns, start))
+    sweeps_per_student = ceil((sweeps - forget) / number)
+    w, cosines = map(np.asarray, chains((forget, number, sweeps_per_student), task.words[:, :2], columns, start))
     mixed = np.array([len(c) >= enough * autocorrelation_time(c) for c in cosines])
-    inside = np.array([np.all(own(batch, lane) @ w[lane].T > 0) for lane in range(B)])
+    inside = np.array([np.all(own(batch, index) @ w[index].T > 0) for index in range(B)])
     return at_once(task.until, exists, students=w, by="sampled", converged=mixed & inside)

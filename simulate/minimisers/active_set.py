@@ -40,10 +40,10 @@ def settled(problem: Problem, parts: Parts, near: Iterate) -> tuple[np.ndarray, 
     for _ in range(ROUNDS):
         w, a = _solved(problem, parts, np.where(free, w, 0.0), a, problem.l1 * sign, free, loose)
         v = -(parts.slope(problem.x(w)) + a.sum(axis=0)) @ problem.B
-        more, fewer = ~free & (np.abs(v) > problem.l1), free & (w * sign < 0)
-        if weights is None or not (more | fewer).any():
+        becomes_free, becomes_zero = ~free & (np.abs(v) > problem.l1), free & (w * sign < 0)
+        if weights is None or not (becomes_free | becomes_zero).any():
             break
-        free, sign = (free | more) & ~fewer, np.where(more, np.sign(v), sign)
+        free, sign = (free | becomes_free) & ~becomes_zero, np.where(becomes_free, np.sign(v), sign)
     return w, a
 
 
@@ -53,10 +53,10 @@ def _solved(
     """The nearest solution of the equations in the free weights and the loose slopes."""
     x, B = problem.x(w), problem.B[:, free]
     rows, give = B[np.nonzero(loose)[1]], np.broadcast_to(parts.give, a.shape)
-    lacks = (problem.ridge * w + (parts.slope(x) + a.sum(axis=0)) @ problem.B + l1)[free]
+    gradient = (problem.ridge * w + (parts.slope(x) + a.sum(axis=0)) @ problem.B + l1)[free]
     hessian = np.diag(np.broadcast_to(problem.ridge, w.shape)[free]) + (B.T * parts.curvature(x)) @ B
     matrix = np.block([[hessian, rows.T], [rows, -np.diag(give[loose])]])
-    left = np.concatenate([lacks, (x - parts.at - give * a)[loose]])
+    left = np.concatenate([gradient, (x - parts.at - give * a)[loose]])
     step = lstsq(matrix, left, lapack_driver="gelsy", cond=SINGULAR)[0]
     w[free] -= step[: B.shape[1]]
     a[loose] -= step[B.shape[1] :]
@@ -65,15 +65,17 @@ def _solved(
 
 def with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
     """The weights for which the gradient vanishes if all signs, and zeros, are those of w (N,); for smooth losses."""
-    free, found = np.flatnonzero(w), np.zeros_like(w)
+    free, solution = np.flatnonzero(w), np.zeros_like(w)
     part, near, l1 = problem._replace(B=problem.B[:, free]), w[free], problem.l1 * np.sign(w[free])
-    least = np.inf
+    residual = np.inf
     for _ in range(ROUNDS):
         x = part.x(near)
-        lacks = problem.l2 * near + problem.loss.slope(x) @ part.B + l1
-        before, least = least, float(np.linalg.norm(lacks))
-        if not ROUNDING * np.linalg.norm(l1) < least < before:  # it is solved, or wrong signs have no solution nearby
+        gradient = problem.l2 * near + problem.loss.slope(x) @ part.B + l1
+        previous_residual, residual = residual, float(np.linalg.norm(gradient))
+        if (
+            not ROUNDING * np.linalg.norm(l1) < residual < previous_residual
+        ):  # it is solved, or wrong signs have no solution nearby
             break
-        near = near - cho_solve(factored(part, x), lacks)
-    found[free] = near
-    return found
+        near = near - cho_solve(factored(part, x), gradient)
+    solution[free] = near
+    return solution

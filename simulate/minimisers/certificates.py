@@ -31,11 +31,11 @@ def penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: float) ->
     """The largest r(w) - v.w + v.u - r(u) over all u that may be better than w, whose F is `value`."""
     l1, l2, free = problem.l1, problem.l2, free_gap(problem, w, v)
     w, v = problem.held(w), problem.held(v)
-    beyond = np.maximum(np.abs(v) - l1, 0.0)
-    within = np.clip(v, -l1, l1)
-    kinked = l1 * np.abs(w) - within * w
+    excess = np.maximum(np.abs(v) - l1, 0.0)
+    clipped = np.clip(v, -l1, l1)
+    kinked = l1 * np.abs(w) - clipped * w
     if l2 > 0:
-        rest = np.sign(v) * beyond
+        rest = np.sign(v) * excess
         return float(np.sum(kinked + (l2 * w - rest) ** 2 / (2 * l2))) + free
     farthest = value / l1 if l1 > 0 else np.abs(w).sum()  # without a penalty: of the students not farther than 0
-    return float(np.sum(kinked - np.sign(v) * beyond * w) + beyond.max() * farthest) + free
+    return float(np.sum(kinked - np.sign(v) * excess * w) + excess.max() * farthest) + free

@@ -24,7 +24,7 @@ class Box(NamedTuple):
     def shifted(self, step: Box, t: float, of_slopes: float) -> Box:
         """The box after t times a step of the slacks, and another part of that of the slopes and their rooms."""
         parts = (of_slopes, t, t, of_slopes, of_slopes)
-        return Box(*(now + part * change for now, part, change in zip(self, parts, step, strict=True)))
+        return Box(*(value + part * change for value, part, change in zip(self, parts, step, strict=True)))
 
     @property
     def products(self) -> float:
@@ -80,8 +80,8 @@ class Iterate(NamedTuple):
 
 def _longest(now: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) -> float:
     pairs = zip(now, step, strict=True)
-    most = max(float(np.max(-change[here > 0] / here[here > 0], initial=0.0)) for here, change in pairs)
-    return np.inf if most == 0 else 1 / most
+    max_ratio = max(float(np.max(-change[value > 0] / value[value > 0], initial=0.0)) for value, change in pairs)
+    return np.inf if max_ratio == 0 else 1 / max_ratio
 
 
 def box(z: np.ndarray, low: np.ndarray, high: np.ndarray, give: np.ndarray | float) -> Box:

@@ -38,20 +38,22 @@ FALL = 0.05  # the least part to which a step lowers the products where the slop
 
 def interior_point(problem: Problem, parts: Parts) -> Minimum:
     """The minimum for a loss in these parts; weights that the penalty l1 sets to 0 are 0 exactly."""
-    now = best = _start(problem, parts)
-    least, since = np.inf, 0
+    state = best = _start(problem, parts)
+    min_gap, steps_since_best = np.inf, 0
     for _ in range(STEPS):
-        gap = certified(problem, parts, now)
-        nearer = gap < least or gap == np.inf  # where a constraint is still broken the last state is the nearest
-        best, least, since = (now, gap, 0) if nearer else (best, least, since + bool(np.isfinite(gap)))
-        if least <= EXACT or since > (2 if least <= REACHED else 10) or np.isnan(gap):
+        gap = certified(problem, parts, state)
+        is_nearer = gap < min_gap or gap == np.inf  # where a constraint is still broken the last state is the nearest
+        best, min_gap, steps_since_best = (
+            (state, gap, 0) if is_nearer else (best, min_gap, steps_since_best + bool(np.isfinite(gap)))
+        )
+        if min_gap <= EXACT or steps_since_best > (2 if min_gap <= REACHED else 10) or np.isnan(gap):
             break
         try:
-            now = _stepped(problem, parts, now)
+            state = _stepped(problem, parts, state)
         except LinAlgError:  # rounding has made the matrix indefinite
             break
-    found = _sparse(problem, parts, best, least)
-    return found if found.gap <= ENOUGH or not parts.linear else _settled(problem, parts, best, found)
+    minimum = _sparse(problem, parts, best, min_gap)
+    return minimum if minimum.gap <= ENOUGH or not parts.linear else _settled(problem, parts, best, minimum)
 
 
 def _settled(problem: Problem, parts: Parts, near: Iterate, found: Minimum) -> Minimum:
@@ -120,7 +122,11 @@ def _slope(
         loss = float(np.nan_to_num(parts.slope(now.x + t * step.x) @ step.x, nan=np.inf))
     penalty = problem.l2 * float(problem.held(now.w + t * step.w) @ problem.held(step.w))
     pairs = [(now.rows, step.rows), (now.weights, step.weights)]
-    return loss + penalty + sum(it.cost_slope(by, t, mu) for it, by in pairs if it and by)
+    return (
+        loss
+        + penalty
+        + sum(box_state.cost_slope(box_step, t, mu) for box_state, box_step in pairs if box_state and box_step)
+    )
 
 
 class System:
@@ -155,20 +161,20 @@ class System:
 
     def step(self, mu: float, guess: Iterate | None) -> Iterate:
         """The step towards products mu."""
-        now, B = self.now, self.problem.B
-        aims = now.rows.aims(mu, guess.rows if guess else None)
-        offset = now.rows.offset(now.x - self.parts.at - self.parts.give * now.rows.a, aims)
-        lacks = self.problem.ridge * now.w + (self.parts.slope(now.x) + now.rows.a.sum(axis=0)) @ B
-        if now.weights is not None:
-            aims_w = now.weights.aims(mu, guess.weights if guess else None)
-            offset_w = now.weights.offset(now.w, aims_w)
-            lacks = lacks + now.weights.a + offset_w / now.weights.softness
-        dw, q = self._solve(lacks, offset)
+        state, B = self.now, self.problem.B
+        row_targets = state.rows.aims(mu, guess.rows if guess else None)
+        offset = state.rows.offset(state.x - self.parts.at - self.parts.give * state.rows.a, row_targets)
+        gradient = self.problem.ridge * state.w + (self.parts.slope(state.x) + state.rows.a.sum(axis=0)) @ B
+        if state.weights is not None:
+            weight_targets = state.weights.aims(mu, guess.weights if guess else None)
+            offset_w = state.weights.offset(state.w, weight_targets)
+            gradient = gradient + state.weights.a + offset_w / state.weights.softness
+        dw, q = self._solve(gradient, offset)
         dx = B @ dw
-        rows = now.rows.step(self._slopes(dx, q, offset), aims)
-        if now.weights is None:
+        rows = state.rows.step(self._slopes(dx, q, offset), row_targets)
+        if state.weights is None:
             return Iterate(dw, dx, rows, None)
-        return Iterate(dw, dx, rows, now.weights.step((dw + offset_w) / now.weights.softness, aims_w))
+        return Iterate(dw, dx, rows, state.weights.step((dw + offset_w) / state.weights.softness, weight_targets))
 
     def _solve(self, lacks: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dw (N,), and q (P,), the change of each example's slopes at the end of the step."""
@@ -205,15 +211,15 @@ class System:
         if not len(offset):
             return offset
         stiffest = np.argmin(self.softness, axis=0)[None]
-        others = np.arange(len(offset))[:, None] != stiffest
-        slopes = np.where(others, (dx + offset) / np.where(others, self.softness, 1.0), 0.0)
+        is_other = np.arange(len(offset))[:, None] != stiffest
+        slopes = np.where(is_other, (dx + offset) / np.where(is_other, self.softness, 1.0), 0.0)
         np.put_along_axis(slopes, stiffest, q - self.curvature * dx - slopes.sum(axis=0), axis=0)
         return slopes
 
 
 def _products(now: Iterate) -> tuple[float, int]:
-    boxes = [it for it in (now.rows, now.weights) if it is not None]
-    return sum(it.products for it in boxes), max(1, sum(it.number for it in boxes))
+    boxes = [slope_box for slope_box in (now.rows, now.weights) if slope_box is not None]
+    return sum(slope_box.products for slope_box in boxes), max(1, sum(slope_box.number for slope_box in boxes))
 
 
 def _longest(now: Iterate, step: Iterate) -> tuple[float, float]:

@@ -17,15 +17,17 @@ def step_length(slope: Callable[[float], float], doublings: int = DOUBLINGS) -> 
     3.0
     """
     start = slope(0.0)
-    left, right, last = 0.0, 1.0, slope(1.0)
-    before = start
+    left, right, right_slope = 0.0, 1.0, slope(1.0)
+    left_slope = start
     for _ in range(doublings):
-        if last >= FLAT * start:
+        if right_slope >= FLAT * start:
             break
-        left, before, right = right, last, 2 * right
-        last = slope(right)
+        left, left_slope, right = right, right_slope, 2 * right
+        right_slope = slope(right)
     return (
-        right if abs(last) <= -FLAT * start or last < 0 else _between(slope, left, before, right, last, -FLAT * start)
+        right
+        if abs(right_slope) <= -FLAT * start or right_slope < 0
+        else _between(slope, left, left_slope, right, right_slope, -FLAT * start)
     )
 
 
@@ -38,11 +40,11 @@ def _between(
         t = (left * after - right * before) / (after - before) if after > before else right  # rounding left no slope
         if not left < t < right:
             t = (left + right) / 2
-        here = slope(t)
-        if abs(here) <= flat:
+        value = slope(t)
+        if abs(value) <= flat:
             break
-        if here < 0:
-            left, before, after = t, here, after / 2
+        if value < 0:
+            left, before, after = t, value, after / 2
         else:
-            right, after, before = t, here, before / 2
+            right, after, before = t, value, before / 2
     return t

@@ -15,9 +15,9 @@ def minimise(problem: Problem) -> Minimum:
     if problem.l1 == 0 and not problem.loss.kinks:
         return newton(problem)
     if problem.large and not problem.free:
-        found = quick_minimum(problem)
-        if found.converged:
-            return found
-    found = interior_point(problem, parts_of(problem.loss))
+        minimum = quick_minimum(problem)
+        if minimum.converged:
+            return minimum
+    minimum = interior_point(problem, parts_of(problem.loss))
     # where many examples lie on kinks rounding blurs the method's own slopes, which the weights determine better
-    return found if found.converged else Minimum(found.w, min(found.gap, gap_of(problem, found.w)))
+    return minimum if minimum.converged else Minimum(minimum.w, min(minimum.gap, gap_of(problem, minimum.w)))

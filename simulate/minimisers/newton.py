@@ -54,15 +54,15 @@ def newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
     P, N = problem.B.shape
     if problem.l2 > 0 and not problem.free and _suits_conjugate_gradients(problem):
         with suppress(LinAlgError):
-            found = _primal(problem, np.zeros(N), EXACT, _conjugate)
-            if found.gap <= EXACT:
-                return found
+            minimum = _primal(problem, np.zeros(N), EXACT, _conjugate)
+            if minimum.gap <= EXACT:
+                return minimum
     if P < N and problem.l2 > 0 and not problem.free:
         return _dual(problem)
     w = np.zeros(N) if start is None else start
-    for stronger in PENALTIES if problem.loss.bends else ():  # which examples are beyond a bend, step by step
-        if stronger > problem.l2:
-            w = _primal(problem._replace(l2=stronger), w, ROUGH).w
+    for l2 in PENALTIES if problem.loss.bends else ():  # which examples are beyond a bend, step by step
+        if l2 > problem.l2:
+            w = _primal(problem._replace(l2=l2), w, ROUGH).w
     return _primal(problem, w, EXACT)
 
 
@@ -97,8 +97,8 @@ def _primal(problem: Problem, w: np.ndarray, enough: float, direct: Direction = 
 
         def step() -> Step:
             direction = direct(problem, x, gradient)
-            now, move = problem.held(w), problem.held(direction)
-            return Step(direction, problem.B @ direction, float(now @ move), float(move @ move))
+            weights, move = problem.held(w), problem.held(direction)
+            return Step(direction, problem.B @ direction, float(weights @ move), float(move @ move))
 
         if problem.l2 > 0:
             pull = problem.held(gradient)
@@ -113,14 +113,14 @@ def _dual(problem: Problem) -> Minimum:
     G = problem.B @ problem.B.T / problem.l2
 
     def ahead(q: np.ndarray, x: np.ndarray) -> Ahead:
-        lacks = problem.loss.slope(x) - q
+        residual = problem.loss.slope(x) - q
 
         def step() -> Step:
-            direction = _dual_direction(G, problem.loss.curvature(x), lacks)
+            direction = _dual_direction(G, problem.loss.curvature(x), residual)
             change = G @ direction
             return Step(direction, -change, q @ change / problem.l2, direction @ change / problem.l2)
 
-        return lacks @ (G @ lacks) / 2, step
+        return residual @ (G @ residual) / 2, step
 
     q, gap = _descend(problem, ahead, np.zeros(len(G)), problem.c, lambda q: q @ (G @ q) / problem.l2, EXACT)
     return Minimum(-(q @ problem.B) / problem.l2, gap)
@@ -142,19 +142,19 @@ def _descend(
     problem: Problem, ahead: Callable[..., Ahead], unknown: np.ndarray, x: np.ndarray, square: Any, enough: float
 ) -> tuple[np.ndarray, float]:
     """Steps of the best length until the relative gap is small enough or rounding, and that gap."""
-    best, least = unknown, np.inf
+    best, min_gap = unknown, np.inf
     for _ in range(STEPS):
         gap, step = ahead(unknown, x)
         gap = problem.relative(gap, problem.loss.value(x).sum() + problem.l2 * square(unknown) / 2)
-        stalled = least <= REACHED and gap > least / 4
-        if gap < least:
-            best, least = unknown, gap
+        stalled = min_gap <= REACHED and gap > min_gap / 4
+        if gap < min_gap:
+            best, min_gap = unknown, gap
         if gap <= enough or stalled or not np.isfinite(gap):
             break
-        now = step()
-        t = step_length(partial(_slope, problem, x, now))
-        unknown, x = unknown + t * now.direction, x + t * now.dx
-    return best, least
+        newton_step = step()
+        t = step_length(partial(_slope, problem, x, newton_step))
+        unknown, x = unknown + t * newton_step.direction, x + t * newton_step.dx
+    return best, min_gap
 
 
 def _slope(problem: Problem, x: np.ndarray, step: Step, t: float) -> float:

@@ -25,20 +25,20 @@ def gap_of(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) ->
         return np.nan
     x = problem.x(w)
     kink = np.full(x.shape, np.nan)
-    for at in problem.loss.kinks:
-        kink = np.where(np.abs(x - at) < BESIDE, at, kink)
-    beside = np.isfinite(kink)
+    for position in problem.loss.kinks:
+        kink = np.where(np.abs(x - position) < BESIDE, position, kink)
+    near_kink = np.isfinite(kink)
     a = problem.loss.slope(x)
-    kinks = kink[beside]
-    tried = _slopes(problem, w, np.where(beside, 0.0, a), beside) if slopes is None else slopes[beside]
-    a[beside] = np.clip(tried, *(problem.loss.slope(np.nextafter(kinks, side)) for side in (-np.inf, np.inf)))
+    kinks = kink[near_kink]
+    kink_slopes = _slopes(problem, w, np.where(near_kink, 0.0, a), near_kink) if slopes is None else slopes[near_kink]
+    a[near_kink] = np.clip(kink_slopes, *(problem.loss.slope(np.nextafter(kinks, side)) for side in (-np.inf, np.inf)))
     value = problem.value(w, x)
-    excess = problem.loss.value(x[beside]) - problem.loss.value(kinks) - a[beside] * (x[beside] - kinks)
+    excess = problem.loss.value(x[near_kink]) - problem.loss.value(kinks) - a[near_kink] * (x[near_kink] - kinks)
     return problem.relative(float(excess.sum() + penalty_gap(problem, w, -(a @ problem.B), value)), value)
 
 
 def _slopes(problem: Problem, w: np.ndarray, others: np.ndarray, beside: np.ndarray) -> np.ndarray:
     """The slopes of the examples beside a kink, given those of the others (P,)."""
-    lacks = others @ problem.B + problem.ridge * w + problem.l1 * np.sign(w)
+    gradient = others @ problem.B + problem.ridge * w + problem.l1 * np.sign(w)
     used = (np.abs(w) > VANISHING) | (problem.l1 == 0)
-    return np.linalg.lstsq(problem.B[np.ix_(beside, used)].T, -lacks[used], rcond=None)[0]
+    return np.linalg.lstsq(problem.B[np.ix_(beside, used)].T, -gradient[used], rcond=None)[0]

@@ -43,8 +43,8 @@ class Problem(NamedTuple):
 
     def penalty(self, w: np.ndarray) -> float:
         """The penalty of weights w."""
-        held = self.held(w)
-        return float(self.l1 * np.abs(held).sum() + 0.5 * self.l2 * (held @ held))
+        penalised = self.held(w)
+        return float(self.l1 * np.abs(penalised).sum() + 0.5 * self.l2 * (penalised @ penalised))
 
     def held(self, w: np.ndarray) -> np.ndarray:
         """The weights that have a penalty."""

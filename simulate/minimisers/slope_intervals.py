@@ -38,11 +38,11 @@ class Parts(NamedTuple):
         """By how much the intervals' part of the loss of x (P,) exceeds its tangents of slopes a (K, P), in all."""
         z = x - self.at
         if self.constrains:
-            within = (z >= -REACHED) | np.isfinite(self.low)
-            within &= (z <= REACHED) | np.isfinite(self.high)
-            return float(np.abs(a * z).sum()) if within.all() else np.inf
-        tried = np.where(z > 0, self.high, self.low) if np.all(self.give == 0) else z / self.give
-        best = np.clip(tried, self.low, self.high)
+            is_allowed = (z >= -REACHED) | np.isfinite(self.low)
+            is_allowed &= (z <= REACHED) | np.isfinite(self.high)
+            return float(np.abs(a * z).sum()) if is_allowed.all() else np.inf
+        unbounded = np.where(z > 0, self.high, self.low) if np.all(self.give == 0) else z / self.give
+        best = np.clip(unbounded, self.low, self.high)
         return float(np.sum((best - a) * (z - self.give * (best + a) / 2)))
 
 
@@ -65,18 +65,18 @@ def _kinked(loss: Loss) -> Parts:
 
     The first interval begins at the slope itself, so that small slopes keep their digits.
     """
-    at = np.array(loss.kinks, dtype=float)[:, None]
-    before, after = loss.slope(np.nextafter(at, -np.inf)), loss.slope(np.nextafter(at, np.inf))
-    at, before, after = (it[before != after][:, None] for it in (at, before, after))
-    low = np.where(np.arange(len(at))[:, None] == 0, before, 0.0)
+    positions = np.array(loss.kinks, dtype=float)[:, None]
+    before, after = loss.slope(np.nextafter(positions, -np.inf)), loss.slope(np.nextafter(positions, np.inf))
+    positions, before, after = (array[before != after][:, None] for array in (positions, before, after))
+    low = np.where(np.arange(len(positions))[:, None] == 0, before, 0.0)
     high = low + after - before
 
     def slope(x: np.ndarray) -> np.ndarray:
-        beside = np.where(np.any(x == at, axis=0), np.nextafter(x, np.inf), x)  # the slope at a kink is any
-        return loss.slope(beside) - np.sum(np.where(beside > at, high, low), axis=0)
+        shifted = np.where(np.any(x == positions, axis=0), np.nextafter(x, np.inf), x)  # the slope at a kink is any
+        return loss.slope(shifted) - np.sum(np.where(shifted > positions, high, low), axis=0)
 
     linear = not loss.bends and np.ptp(loss.curvature(WIDELY)) == 0
-    return Parts(slope, loss.curvature, bool(linear), at, low, high)
+    return Parts(slope, loss.curvature, bool(linear), positions, low, high)
 
 
 def _clipped(loss: Loss) -> Parts | None:
@@ -91,8 +91,8 @@ def _clipped(loss: Loss) -> Parts | None:
         return None
     give = 1 / curvature[curved[0], 0]
     x = inner[curved[0], 25]
-    at = x - give * loss.slope(x)
+    centre = x - give * loss.slope(x)
     left, right = curved[0], curved[0] + 1
-    low = (edges[left] - at) / give if left > 0 else -np.inf
-    high = (edges[right] - at) / give if right < len(edges) - 1 else np.inf
-    return Parts(np.zeros_like, np.zeros_like, True, *np.array([at, low, high, give]).reshape(4, 1, 1))
+    low = (edges[left] - centre) / give if left > 0 else -np.inf
+    high = (edges[right] - centre) / give if right < len(edges) - 1 else np.inf
+    return Parts(np.zeros_like, np.zeros_like, True, *np.array([centre, low, high, give]).reshape(4, 1, 1))

@@ -28,9 +28,9 @@ def vanishing(problem: Problem, separated: Separation | None = None) -> Minimum:
     P, N = problem.B.shape
     if np.isfinite(high):
         return _within(problem, low, high) if P <= N else _alone(problem, None)
-    found = separated or separation(problem.B)
-    if not found.exists:
-        return _alone(problem, found.w)
+    result = separated or separation(problem.B)
+    if not result.exists:
+        return _alone(problem, result.w)
     return nowhere(N) if np.isinf(low) else _within(problem, low, high)
 
 
