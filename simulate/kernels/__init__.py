@@ -1,1 +1,1 @@
-"""The kernels: each simulates one trajectory or one batch of them, without files or scenarios."""
+"""The kernels: each simulates one trajectory or one batch of trajectories, without files or scenarios."""

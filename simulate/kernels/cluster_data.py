@@ -1,10 +1,10 @@
 r"""Examples of two Gaussian clusters: labels, and inputs around the centre of their cluster.
 
-A seed has for each N one direction between the centres and one endless list of inputs, of which every alpha of a sweep
-sees the first P. Labels +1 are equally spaced in the list, so that of its first ones the stated fraction is +1, to
-within one example: an intercept would follow fluctuations of that fraction, which under a strong penalty exceed all
-that the weights know. The direction is drawn and scaled so that the distance between the centres, and its part in each
-group of a spectrum, are those of the limit.
+For each N a seed has one direction between the centres and one endless list of inputs. Every alpha of a sweep uses the
+first P inputs of this list. Labels +1 are equally spaced in the list, so that any first part of the list contains the
+given fraction of +1 to within one example. An intercept would otherwise follow fluctuations of that fraction, which
+under a strong penalty exceed the signal in the weights. The direction is drawn and scaled so that the distance between
+the centres, and its part in each group of a spectrum, equal their values in the limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from statmech.scenarios.gaussian_clusters import ClusterCell
 
 
 class ClusterData(NamedTuple):
-    """Half the difference of the centres, N d (N,), the variances around them (N,), inputs (P, N), labels (P,)."""
+    """Examples of two clusters.
+
+    Half the difference of the centres, N d / 2 (N,), the variances around a centre (N,), inputs (P, N) and labels (P,).
+    """
 
     half: np.ndarray
     variances: np.ndarray
@@ -41,7 +44,7 @@ def drawn(cell: ClusterCell, key: int, seed: int) -> ClusterData:
     Examples
     --------
     >>> from statmech import Clusters
-    >>> few, more = (drawn(it, 0, 0) for it in Clusters(clusters="gaussian", loss="hinge", N=4, alpha=[0.5, 1]).cells())
+    >>> few, more = (drawn(c, 0, 0) for c in Clusters(clusters="gaussian", loss="hinge", N=4, alpha=[0.5, 1]).cells())
     >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), round(float(few.half @ few.half), 12)
     (True, True, 4.0)
     """
@@ -55,7 +58,7 @@ def drawn(cell: ClusterCell, key: int, seed: int) -> ClusterData:
 
 
 def labels(positives: float, P: int) -> np.ndarray:
-    """P labels, of which the first n contain this fraction n of +1, to within one.
+    """Return P labels whose first n contain this fraction n of +1, to within one.
 
     >>> labels(0.3, 10)
     array([-1., -1., -1.,  1., -1., -1.,  1., -1., -1.,  1.])
@@ -65,13 +68,16 @@ def labels(positives: float, P: int) -> np.ndarray:
 
 
 def within_variances(cell: ClusterCell) -> np.ndarray:
-    """The variances (N,) of the inputs around a centre, times N, axis by axis."""
+    """Return the variances (N,) of the inputs around a centre, times N, axis by axis."""
     inputs = cell.inputs
     return np.ones(cell.N) if inputs.isotropic else np.asarray(inputs.table(cell.N), float) ** 2
 
 
 def direction(cell: ClusterCell, rng: np.random.Generator) -> np.ndarray:
-    """Draw a vector (N,) of squared length N, which a spectrum's `teacher` divides among its groups."""
+    """Draw the direction between the centres, a vector (N,) of squared length N.
+
+    The `teacher` powers of a spectrum divide the squared length among its groups.
+    """
     vector = rng.standard_normal(cell.N)
     inputs = cell.inputs
     if not isinstance(inputs, Spectrum) or inputs.teacher == "random":

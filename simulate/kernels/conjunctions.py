@@ -1,9 +1,9 @@
 r"""Boosting over conjunctions: the kernel of sparse perceptrons (Jackson & Craven, Figure 1 and section 3.3).
 
 Examples are rows of 0-1 indicators. A weak hypothesis h is a conjunction of at most k indicators of different
-attributes, the empty one (always true) included, in one of two senses: true counts +1, or true counts -1. Stage i takes
-the one of largest correlation :math:`E_{D_i}[f\,h]` with the labels f, where those of two or more indicators are
-discounted, and multiplies the weights of the examples that it gets right by :math:`\beta_i`:
+attributes, including the empty one (always true), in one of two senses: true counts +1, or true counts -1. Stage i
+selects the hypothesis of largest correlation :math:`E_{D_i}[f\,h]` with the labels f, where correlations of two or more
+indicators are discounted. It multiplies the weights of correctly classified examples by :math:`\beta_i`:
 
 .. math:: \epsilon_i = \sum_{h_i(x)\ne f(x)} D_i(x), \quad \beta_i = \epsilon_i/(1-\epsilon_i), \quad
           \text{output } \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x).
@@ -12,22 +12,21 @@ discounted, and multiplies the weights of the examples that it gets right by :ma
 :math:`E_D[f h] = \pm(2\sum_x d_xc(x) - \sum_x d_x)`. For all pairs at once the sums are
 :math:`S = X^\mathsf{T}\mathrm{diag}(d)X`; for triples the same over the rows where a first indicator holds.
 
-**Few triples are summed.** A conjunction that joins more indicators to a pair is true for some of its rows, so that its
-sum lies between minus the pair's negative and its positive :math:`d_x`. With their mass :math:`T = X^\mathsf{T}
-\mathrm{diag}(|d|)X` and :math:`s = \sum_x d_x`,
+**Few triples are summed.** A conjunction that adds indicators to a pair is true for a part of the pair's rows. Its sum
+therefore lies between the sums of the negative and of the positive :math:`d_x` over these rows. With the mass
+:math:`T = X^\mathsf{T}\mathrm{diag}(|d|)X` and :math:`s = \sum_x d_x`,
 
 .. math:: |E_D[f h]| \le T + |S - s|
 
-for all of them; those that cannot reach the largest correlation found are left out (branch and bound; triples by
-`simulate.kernels.triples`).
+for all such conjunctions. Conjunctions that cannot reach the largest known correlation are skipped (branch and bound;
+for triples see `simulate.kernels.triples`).
 
 **Few pairs are summed in a wide table.** The same bound holds for single indicators, whose sums are products of a
-vector and a matrix. If indicators are many and examples few, some indicator agrees with the labels at random, and few
-others can reach its correlation in a pair. The sums of all pairs are brought up to date only in a stage that needs most
-of them.
+vector and a matrix. With many indicators and few examples, some indicator agrees with the labels by chance, and few
+pairs can reach its correlation. The sums of all pairs are updated only in stages that need most pairs.
 
-**The cost of a stage is proportional to its mistakes.** The next distribution is the previous one, times :math:`\beta`
-where h is right, over its sum :math:`2\epsilon`, so that only the sums over the wrong rows are computed:
+**The cost of a stage is proportional to its mistakes.** The next distribution is the previous one times :math:`\beta`
+where h is right, divided by its sum :math:`2\epsilon`. So only the sums over the wrong rows are computed:
 
 .. math:: S \leftarrow \frac{S}{2(1-\epsilon)} + \frac{1-2\epsilon}{2\epsilon(1-\epsilon)}\,S_\text{wrong}.
 
@@ -43,24 +42,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST = 5 * 10**7  # largest number of conjunctions to search: some seconds per stage if none can be left out
-ROWS_PER_UPDATE = 32  # rows whose products with all pairs take as long as the other work on an array of all pairs
-ROWS = 256  # rows multiplied at a time, which fit into the cache
+MOST = 5 * 10**7  # some seconds per stage if no conjunction can be skipped
+ROWS_PER_UPDATE = 32  # fixed cost of an update of all pair sums, in rows multiplied with all pairs
+ROWS = 256  # rows multiplied at a time: they fit into the cache
 
 
 class Conjunction(NamedTuple):
-    """Indices of the indicators that must all be 1 (none: always true), and the sense: the value of true, +1 or -1."""
+    """A conjunction of indicators that counts +1 or -1 where it is true.
+
+    The indices of the indicators that must all be 1 (no indices: always true), and the sense: the value where true, +1
+    or -1.
+    """
 
     indicators: tuple[int, ...]
     sense: int
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Values +-1 on rows of indicators."""
+        """Return the values +-1 on rows of indicators."""
         return np.where(X[:, list(self.indicators)].all(axis=1), self.sense, -self.sense)
 
 
 class Stage(NamedTuple):
-    """A weak hypothesis, its error under the stage's distribution, and its weight in the output, -ln(beta)."""
+    """A weak hypothesis, its error under the stage's distribution, and its weight -ln(beta) in the output."""
 
     hypothesis: Conjunction
     error: float
@@ -76,10 +79,11 @@ def boost(
     discount: float = 0.5,
     weights: np.ndarray | None = None,
 ) -> Iterator[Stage]:
-    """AdaBoost's stages on 0-1 indicators.
+    """Yield AdaBoost's stages on 0-1 indicators.
 
-    It ends early with a hypothesis that is always right, whose weight is undefined (beta = 0) and set to 1, and which
-    votes alone (see `output`); or before one that is no better than a random guess, after which nothing would change.
+    A hypothesis that is always right ends the stages early: its weight is undefined (beta = 0) and set to 1, and it
+    votes alone (see `output`). The stages also end before a hypothesis that is no better than a random guess, after
+    which nothing would change.
 
     Parameters
     ----------
@@ -88,13 +92,13 @@ def boost(
     y : array (m,)
         Labels +-1.
     attributes : array (n,)
-        Number of the attribute of each indicator; a conjunction joins indicators of different attributes.
+        Number of each indicator's attribute. A conjunction joins indicators of different attributes.
     k : int
         Largest number of indicators in a conjunction.
     stages : int
         Largest number of stages.
     discount : float
-        Factor of the correlations of conjunctions of two or more indicators.
+        Factor of the correlation where a conjunction has two or more indicators.
     weights : array (m,), optional
         Positive weights of the examples, proportional to the first distribution. By default all are equal.
 
@@ -130,10 +134,10 @@ def boost(
 
 
 class Search:
-    """The sums of `signed` (m,) over the rows where each pair of indicators is true, updated from stage to stage.
+    """An exact search for the best conjunction, with pair sums that are updated from stage to stage.
 
-    `signed` is the distribution times the labels. Raises `ValueError` if there are more conjunctions of k indicators
-    than `MOST`.
+    The pair sums add `signed` (m,), the distribution times the labels, over the rows where both indicators are true.
+    More than `MOST` conjunctions of k indicators raise `ValueError`.
     """
 
     def __init__(self, X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float):
@@ -145,7 +149,7 @@ class Search:
             raise ValueError(f"{fault}. Select columns first, or reduce k or bins")
         self.X, self.discount, self.signed = X, discount, signed
         self.total, self.singles, self.masses = signed.sum(), signed @ X, np.abs(signed) @ X
-        # the sums of pairs are those of `pairs_signed`, once multiplied by `pairs_fade`
+        # `pairs` times `pairs_fade` are the pair sums of `pairs_signed`
         self.pairs_signed, self.pairs_fade = np.zeros_like(signed), 1.0
         triples = n if self.k > 2 else 0
         self.columns = X[:, :triples].T.astype(np.uint8, order="C")
@@ -153,25 +157,28 @@ class Search:
 
     @cached_property
     def distinct(self) -> np.ndarray:
-        """1 for the pairs i < j of indicators of different attributes (n, n), else 0."""
+        """Mask (n, n): 1 for pairs i < j of indicators of different attributes, else 0."""
         return self._find_distinct(np.arange(self.X.shape[1]))
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, ...]:
-        """The sums of all pairs (n, n), and of absolute values if there are triples, as last updated."""
+        """Last computed sums of all pairs (n, n), for k > 2 also the sums of absolute values."""
         n = self.X.shape[1]
         return tuple(np.zeros((n, n)) for _ in range(min(self.k - 1, 2)))
 
     @cached_property
     def space(self) -> tuple[np.ndarray, np.ndarray]:
-        """Work space for pairs (n, n) and for rows: large arrays cost more to allocate than to fill."""
+        """Work space for pairs (n, n) and for blocks of rows.
+
+        Large arrays cost more to allocate than to fill.
+        """
         n = self.X.shape[1]
         return np.empty((n, n)), np.empty((2, ROWS, n))
 
     def best(self) -> Conjunction:
-        """Find the conjunction of the largest discounted correlation.
+        """Find the conjunction of largest discounted correlation.
 
-        Of equal ones (to rounding) it is the one of fewer indicators, then of lower indices.
+        Ties (to rounding) are broken by fewer indicators, then by lower indices.
         """
         best_found = Found()
         best_found.take((), abs(self.total), self.total)
@@ -186,7 +193,7 @@ class Search:
         return best_found.result()
 
     def reweigh(self, wrong: np.ndarray, error: float) -> None:
-        """Update to the next distribution, from the mask of this stage's mistakes and its error."""
+        """Update all sums to the next stage's distribution, given the mask of mistakes and the error."""
         fade, grow = 0.5 / (1 - error), (0.5 - error) / (error * (1 - error))
         increase = np.where(wrong, grow * self.signed, 0.0)
         self.signed = fade * self.signed + increase
@@ -198,7 +205,7 @@ class Search:
         self.gains *= fade
 
     def update_pairs(self) -> tuple[np.ndarray, ...]:
-        """Bring the sums of all pairs (n, n), and of absolute values if there are triples, up to date."""
+        """Update and return the sums of all pairs (n, n), for k > 2 also the sums of absolute values."""
         changed = self._find_changed_rows()
         increase = self.signed[changed] - self.pairs_signed[changed]
         for sums, values in zip(self.pairs, (increase, np.abs(increase)), strict=False):
@@ -210,7 +217,10 @@ class Search:
         return np.flatnonzero(self.signed != self.pairs_signed)
 
     def _with_two_of(self, others: np.ndarray, found: Found) -> None:
-        """Search conjunctions of two or more of the `others`, from the sums of all pairs if that takes less time."""
+        """Search conjunctions that contain two or more of the candidates.
+
+        Uses the sums of all pairs if that takes less time.
+        """
         m, n = self.X.shape
         # an update, unlike the sums of some pairs, shortens the next one: hence the factor of 2
         if 2 * m * len(others) ** 2 < (len(self._find_changed_rows()) + ROWS_PER_UPDATE) * n**2:
@@ -219,22 +229,22 @@ class Search:
             self._with_two_more(Part((), np.arange(n), self.X, self.signed, *self.update_pairs()), found)
 
     def _find_distinct(self, others: np.ndarray) -> np.ndarray:
-        """1 for the pairs i < j of the others that are indicators of different attributes, else 0."""
+        """Return 1 for pairs i < j of candidates with different attributes, else 0."""
         return np.triu(self.attributes[others][:, None] != self.attributes[others], 1).astype(float)
 
     def _add_products(self, sums: np.ndarray, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
-        """Add the sums of all pairs, by matrix products of ROWS rows at a time."""
+        """Multiply the pair sums by `fade` and add the products of these rows, ROWS rows at a time."""
         sums *= fade
         pairs, batches = self.space
         for first in range(0, len(rows), ROWS):
             batch = rows[first : first + ROWS]
             batch_rows, weighted = batches[:, : len(batch)]
-            self.X.take(batch, axis=0, out=batch_rows, mode="clip")  # without "clip" it is copied once more
+            self.X.take(batch, axis=0, out=batch_rows, mode="clip")  # without "clip" NumPy makes another copy
             np.multiply(batch_rows, signed[first : first + ROWS, None], out=weighted)
             sums += np.matmul(weighted.T, batch_rows, out=pairs)
 
     def _with_two_more(self, part: Part, found: Found) -> None:
-        """Take two of the others, and search what joins more to them."""
+        """Extend a conjunction by two indicators and search its extensions."""
         first, candidates, *_, sums, masses = part
         is_complete = len(candidates) == self.X.shape[1]
         allowed = self.distinct if is_complete else self._find_distinct(candidates)
@@ -257,11 +267,11 @@ class Search:
                 self._below((*first, int(candidates[i])), candidates[later], found)
 
     def _with_three_more(self, part: Part, allowed: np.ndarray, found: Found) -> None:
-        """Take three of the others."""
+        """Extend a conjunction by three indicators."""
         from simulate.kernels.triples import best_of_three  # needs Numba
 
         assert part.masses is not None
-        equal = found.least * (1 - 2e-12) - 2e-15  # one that comes later may have lower indices
+        equal = found.least * (1 - 2e-12) - 2e-15  # a later triple of equal score may have lower indices
         is_complete = len(part.others) == self.X.shape[1]
         columns = self.columns if is_complete else part.X.T.astype(np.uint8, order="C")
         gains = self.gains if is_complete else np.zeros((2, *allowed.shape))
@@ -273,7 +283,7 @@ class Search:
             found.take(indicators, self.discount * abs(signed), signed)
 
     def _below(self, first: tuple[int, ...], others: np.ndarray, found: Found) -> None:
-        """Search the conjunctions of `first` with two or more of the `others`."""
+        """Search the conjunctions of `first` with two or more of the candidates."""
         rows = np.flatnonzero(self.X[:, first].all(axis=1))
         true, signed = self.X[rows[:, None], others], self.signed[rows]
         values = (signed, np.abs(signed))[: self.k - len(first) - 1]
@@ -284,8 +294,8 @@ class Search:
 class Part(NamedTuple):
     """Conjunctions that join indicators `others` (n,) to `first`.
 
-    X (m, n) and `signed` (m,) are those of the rows where `first` is true; `sums` and `masses` (n, n) are the sums of
-    `signed`, and of its absolute values, over the rows where two of the others are true.
+    X (m, n) and `signed` (m,) are restricted to the rows where `first` is true. `sums` and `masses` (n, n) add
+    `signed`, and its absolute values, over the rows where both indicators of a pair are true.
     """
 
     first: tuple[int, ...]
@@ -297,42 +307,51 @@ class Part(NamedTuple):
 
 
 class Found:
-    """The best conjunctions found so far: of equal correlations (to rounding) all, as they may come in any order."""
+    """The best conjunctions known so far.
+
+    Keeps all conjunctions of equal correlation (to rounding), as they may arrive in any order.
+    """
 
     def __init__(self) -> None:
         self.largest, self.least = 0.0, 0.0
         self.known: list[tuple[float, Conjunction]] = []
 
     def take(self, indicators: tuple[int, ...], score: float, signed: float) -> None:
-        """A conjunction, the size of its discounted correlation, and the correlation."""
+        """Add a conjunction if its score is large enough.
+
+        The score is the absolute value of the discounted correlation, `signed` the correlation itself.
+        """
         if score >= self.least:
             self.known.append((score, Conjunction(indicators, 1 if signed >= 0 else -1)))
             self.largest = max(self.largest, score)
             self.least = self.largest * (1 - 1e-12) - 1e-15
 
     def result(self) -> Conjunction:
-        """The one of fewest indicators, then of lowest indices."""
+        """Return the best conjunction with the fewest indicators, then the lowest indices."""
         equal = [conjunction for score, conjunction in self.known if score >= self.least]
-        return min(equal, key=lambda one: (len(one.indicators), one.indicators))
+        return min(equal, key=lambda conjunction: (len(conjunction.indicators), conjunction.indicators))
 
 
 def _first(values: np.ndarray) -> int:
-    """The first place of the largest value, to rounding."""
+    """Return the first index of the largest value, to rounding."""
     return int(np.argmax(values >= values.max() * (1 - 1e-12)))
 
 
 def counted(stages: list[Stage]) -> list[Stage]:
-    """The stages that vote: all, or only the last if it is always right."""
+    """Return the stages that vote: all, or only the last if it is always right."""
     return stages[-1:] if stages and stages[-1].error == 0.0 else stages
 
 
 def output(stages: list[Stage], X: np.ndarray) -> np.ndarray:
-    """The weighted vote (m,) of the stages, whose sign is the prediction."""
+    """Return the weighted vote (m,) of the stages, whose sign is the prediction."""
     return sum((stage.weight * stage.hypothesis(X) for stage in counted(stages)), np.zeros(len(X)))
 
 
 def merged(stages: list[Stage]) -> dict[Conjunction, float]:
-    """Conjunctions and their total weights, both senses of one combined; the largest weight first."""
+    """Return each conjunction and its total weight, the largest weight first.
+
+    Both senses of a conjunction are combined.
+    """
     total: dict[tuple[int, ...], float] = {}
     for stage in counted(stages):
         indicators = stage.hypothesis.indicators

@@ -1,4 +1,4 @@
-"""The course of a simulation: learning rate, drift, decay and shares of tasks of every step of a block."""
+"""The rates of each step of a block: learning rate, drift, decay and probabilities of the tasks."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ from statmech.schedules import Changes
 
 
 class Course(NamedTuple):
-    """Rates of blocks of M steps, arrays (..., M), or (..., M, lanes); where there is no step drift and decay are 0."""
+    """The rates of a block's M steps, arrays (..., M) or (..., M, width).
+
+    `width` is the number of batch elements. Without a step, drift and decay are 0.
+    """
 
     eta: Array  # the learning rate
     drift: Array  # one minus the cosine of the teacher's turn, delta/N
-    decay: Array  # the fraction of the weights that a step loses, decay/N
-    before: Array  # and that the block's steps before it have lost
-    shares: Array | None = None  # the tasks' probabilities (..., M, tasks), if there are several
-    noise: Array | None = None  # the flip rate, or the noise's standard deviation, if it changes
-    dropout: Array | None = None  # the probability that a unit is silent, if it changes
+    decay: Array  # the fraction of the weights lost in a step, decay/N
+    before: Array  # the fraction of the weights lost in earlier steps of the block
+    shares: Array | None = None  # the tasks' probabilities (..., M, tasks), for several tasks
+    noise: Array | None = None  # flip rate or standard deviation of the noise, where it changes
+    dropout: Array | None = None  # probability that a unit is silent, where it changes
 
     @property
     def lost(self) -> Array:
-        """The fraction of the weights that a block's M steps lose, from arrays (M,) or (M, lanes)."""
+        """The fraction of the weights lost in the block's M steps, from arrays (M,) or (M, width)."""
         return self.before[-1] + (1 - self.before[-1]) * self.decay[-1]
 
 
 def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Array, dtype: str) -> Course:
-    """Return the course of blocks whose steps are counted in order from `first`.
+    """Compute the rates of consecutive steps that start at step `first`.
 
     Parameters
     ----------
     changes, eta
-        Changes with time, and the learning rate at t = 0: numbers, or arrays (lanes,).
+        Changes with time, and the learning rate at t = 0: numbers, or arrays (width,).
     N
         Input dimension.
     first

@@ -1,20 +1,21 @@
-r"""Descent on P stored examples at finite N without inputs: only the answers that a run needs are drawn.
+r"""Descent on P stored examples at finite N without storing inputs: only the needed products are drawn.
 
-The inputs X (P, N) are independent normals. A run asks for the fields :math:`X\mathbf w/\sqrt N` of weights, and for
-the forces :math:`X^T\mathbf G/\sqrt N` of slopes. Let :math:`\mathbf w = \sqrt N\sum_k w_k\mathbf e_k`, in orthonormal
-directions of which the images :math:`\mathbf A_k = X\mathbf e_k` are known, the teacher's first; its fields are
+The inputs X (P, N) are independent normals. A run needs the fields :math:`X\mathbf w/\sqrt N` of weights and the forces
+:math:`X^T\mathbf G/\sqrt N` of slopes. Let :math:`\mathbf w = \sqrt N\sum_k w_k\mathbf e_k` in orthonormal directions
+with known images :math:`\mathbf A_k = X\mathbf e_k`, the teacher's direction first. The fields of w are
 :math:`\sum_k w_k\mathbf A_k`. Let past slopes be combinations of orthonormal vectors :math:`\mathbf f_j`. Given all
-answers, X is known on the span of the :math:`\mathbf e_k` and, transposed, on that of the :math:`\mathbf f_j`; on the
-complements of both it is normal as before. So a new :math:`\mathbf f`, the slopes' part off the old ones over its
-length :math:`\gamma`, has the answer :math:`X^T\mathbf f = \sum_k(\mathbf A_k\cdot\mathbf f)\,\mathbf e_k -
-\chi\,\mathbf e`, with :math:`\chi^2` the sum of N - n squared normals if n directions are known, and a new direction
-:math:`\mathbf e`, in the sign in which descent goes.
+products drawn so far, X is known on the span of the :math:`\mathbf e_k` and its transpose on the span of the
+:math:`\mathbf f_j`. On the complements of both spans X is normal as before. A new :math:`\mathbf f` is the component of
+the slopes orthogonal to the old f, divided by its length :math:`\gamma`. It has the product :math:`X^T\mathbf f =
+\sum_k(\mathbf A_k\cdot\mathbf f)\,\mathbf e_k - \chi\,\mathbf e`. Here :math:`\chi^2` is the sum of N - n squared
+normals if n directions are known, and :math:`\mathbf e` is a new direction, with the sign of the descent.
 
 The force has the components :math:`\mathbf A_k\cdot\mathbf G/N` and, along :math:`\mathbf e`, :math:`-\gamma\chi/N`.
-The image of :math:`\mathbf e` is 0 along the old f, whose answers lie in the span of the old directions, and
-:math:`-\chi` along the new one: :math:`X\mathbf e = \mathbf z - \chi\mathbf f`, with :math:`\mathbf z` normal off
-all f. Thus a step multiplies some vectors of length P in place of X, and runs are distributed as with explicit inputs,
-at any N ("Householder dice", Lu 2021, arXiv:2101.07464). From N directions on, X is known and nothing is drawn.
+The image of :math:`\mathbf e` is 0 along the old f, whose products lie in the span of the old directions, and
+:math:`-\chi` along the new f: :math:`X\mathbf e = \mathbf z - \chi\mathbf f`, with :math:`\mathbf z` normal in the
+complement of all f. Thus a step multiplies some vectors of length P instead of X, and runs are distributed as with
+explicit inputs, at any N ("Householder dice", Lu 2021, arXiv:2101.07464). Once N directions are known, X is determined
+and nothing more is drawn.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from simulate.kernels.descent_record import Record
 from simulate.kernels.example_batches import batches
 from statmech.scenarios.descent import DescentCell
 
-NEW = 1e-9  # of the slopes' length: a smaller part off the known f is rounding, and no new direction
-VECTORS = 8  # of length P beside the known ones: outputs, slopes, products, and a loss's own
+NEW = 1e-9  # relative to the length of the slopes: a smaller component off the known f is rounding
+VECTORS = 8  # vectors of length P in addition to A and f: outputs, slopes, products, the loss's own
 
 
 def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """The variables of one run at the recorded steps.
+    """Simulate one run and return its variables at the recorded steps.
 
     >>> from statmech import Descent
     >>> cell = next(Descent(loss="square", descent="gradient", N=10**4, alpha=1, epochs=[0, 1], eta=0.1).cells())
@@ -59,28 +60,31 @@ def _weights(cell: DescentCell, known: Known, rng: np.random.Generator) -> Itera
 
 
 def penalised(cell: DescentCell, force: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The force of a batch with that of the penalty."""
+    """Return the force of a batch plus the force of the penalty."""
     return force + cell.batch * cell.lam * z
 
 
 def bytes_of(cell: DescentCell) -> float:
-    """Bytes of a run that learns in a new direction at every step."""
+    """Return the memory in bytes of a run that learns in a new direction at every step."""
     return 8.0 * cell.P * (2 * _most(cell) + VECTORS)
 
 
 def _most(cell: DescentCell) -> int:
-    """The most directions that a run can know."""
+    """Return the maximal number of directions that a run can know."""
     first = _first(cell)
     return first + min(cell.steps[-1], cell.P, cell.N - first)
 
 
 def _first(cell: DescentCell) -> int:
-    """The directions of the teacher and of a start across it."""
+    """Return the number of directions known at the start: the teacher, and a start off the teacher."""
     return 2 if cell.length > 0 and abs(cell.R) < 1 else 1
 
 
 class Known:
-    """The answers so far: the images A (n, P) of n directions, and k orthonormal combinations f (k, P) of slopes."""
+    """Random inputs that are known only through the products drawn so far.
+
+    Stores the images A (n, P) of n directions, and k orthonormal combinations f (k, P) of slopes.
+    """
 
     def __init__(self, cell: DescentCell, rng: np.random.Generator):
         max_directions, self.n, self.k = _most(cell), _first(cell), 0
@@ -89,22 +93,22 @@ class Known:
         self.G, self.product = np.zeros(cell.P), np.empty(cell.P)
         rng.standard_normal(out=self.A[: self.n])
         self.y = cell.teacher.draw(rng, self.A[0])
-        if cell.teacher.labels:  # inputs times their labels: normal as before, but along the teacher
+        if cell.teacher.labels:  # inputs times labels are normal as before, except along the teacher
             self.A[0] *= self.y
 
     def start(self) -> np.ndarray:
-        """The components of the weights before the first step, with room for those of all directions to come."""
+        """Return the components of the weights before the first step, with zeros for all later directions."""
         w, cosine = np.zeros(len(self.A)), self.cell.R
         w[: self.n] = self.cell.length * np.array([cosine, np.sqrt(1 - cosine**2)])[: self.n]
         return w
 
     def stabilities(self, z: np.ndarray) -> np.ndarray:
-        """The stabilities or residuals (P,) of weights."""
+        """Compute the stabilities or residuals (P,) of the weights."""
         h = z[: self.n] @ self.A[: self.n]
         return h if self.cell.teacher.labels else np.subtract(self.y, h, out=h)
 
     def force(self, rows: np.ndarray | slice, slopes: np.ndarray) -> np.ndarray:
-        """The components of the force that the slopes of some examples exert, along directions old and new."""
+        """Compute the force exerted by the slopes of some examples, as components in known and new directions."""
         G, n, v = self.G, self.n, np.zeros(len(self.A))
         G[:] = 0.0
         G[rows] = slopes
@@ -116,7 +120,7 @@ class Known:
         return v
 
     def new_f(self, G: np.ndarray) -> float:
-        """Write the direction of the slopes' part off the known f behind them; the length of that part."""
+        """Append the normalised component of the slopes orthogonal to the known f, and return its length."""
         r = self.f[self.k]
         r[:] = G
         self.project_off(self.f[: self.k], r)
@@ -134,9 +138,9 @@ class Known:
         self.n, self.k = self.n + 1, self.k + 1
 
     def project_off(self, f: np.ndarray, x: np.ndarray) -> None:
-        """Subtract from x its part in the span of the f."""
+        """Subtract from x its projection onto the span of the f."""
         x -= np.matmul(f @ x, f, out=self.product)
 
     def chi(self, freedom: int) -> float:
-        """The length of so many normals."""
+        """Draw the length of a vector of `freedom` normals."""
         return float(np.sqrt(self.rng.chisquare(freedom)))

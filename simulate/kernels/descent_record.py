@@ -1,4 +1,4 @@
-"""The record of a descent, by either engine."""
+"""The record of a descent, shared by both engines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from statmech.scenarios.descent import DescentCell
 
 
 class Record:
-    """The weights' parts along and across the teacher, and the examples' loss and errors, at the recorded steps.
+    """Weights parallel and perpendicular to the teacher, loss and errors on the examples, at the recorded steps.
 
-    A run that overflows is NaN from the first recorded step at which it does.
+    A run that overflows is NaN from its first overflow onwards.
     """
 
     def __init__(self, cell: DescentCell):
@@ -22,18 +22,18 @@ class Record:
         self.values = np.full((4, len(cell.steps)), np.nan)
 
     def write(self, step: int, along: float, across: float, x: np.ndarray) -> None:
-        """Record a step: the parts of w/sqrt(N), and the stabilities or residuals (P,) of all examples."""
+        """Record the components of w/sqrt(N) and the stabilities or residuals (P,) of all examples."""
         wrong = np.mean((1 - np.sign(x)) / 2)
         self.values[:, self.places[step]] = along, across, np.mean(self.cell.on.value(x)), wrong
 
     def variables(self) -> dict[str, np.ndarray]:
-        """The variables of the run, each of them at the recorded steps."""
+        """Return the variables of the run at the recorded steps."""
         overflowed = ~np.isfinite(self.values[:3]).all(axis=0)
         self.values[:, np.maximum.accumulate(overflowed)] = np.nan
         parallel, perpendicular, loss, wrong = self.values
         with np.errstate(invalid="ignore"):
             student = describe_student(parallel, perpendicular)
-        at_zero = student["length"] == 0  # answers by a fair coin
+        at_zero = student["length"] == 0  # a student of length 0 guesses
         student["R"][at_zero], student["eps_g"][at_zero] = 0.0, 0.5
         if isinstance(self.cell.teacher, LabelTeacher):
             fresh = {"eps_y": label_error(self.cell.teacher, student["R"]), "eps_t": wrong}

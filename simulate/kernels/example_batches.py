@@ -1,4 +1,4 @@
-"""Batches of stored examples: which of them each step of a descent learns from."""
+"""Batches of stored examples: the examples used in each step of a descent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-r"""Descent on P stored examples with the weights and the inputs themselves, the engine that assumes nothing.
+r"""Descent on P stored examples with explicit weights and inputs, the engine without assumptions.
 
-Each step multiplies the inputs of its batch by the weights and their slopes by the inputs. The teacher's weights have
-their distribution, and the start's those of a normal vector across them.
+Each step multiplies the inputs of its batch by the weights, and the slopes by the inputs. The teacher is drawn from its
+prior. The component of the start perpendicular to the teacher is a normal vector.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from simulate.kernels.example_batches import batches
 from statmech.convex.penalties import Penalty
 from statmech.scenarios.descent import DescentCell
 
-VECTORS = 8  # of length P, and of N
+VECTORS = 8  # counted both for length P and for length N
 LASSO = Penalty(1.0)
 
 
 def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """The variables of one run at the recorded steps.
+    """Simulate one run and return its variables at the recorded steps.
 
     >>> from statmech import Descent
     >>> cell = next(Descent(loss="square", descent="gradient", N=1000, alpha=1, epochs=[0, 1], eta=0.1).cells())
@@ -33,7 +33,7 @@ def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
     X = rng.standard_normal((cell.P, cell.N))
     X /= root
     y = cell.teacher.draw(rng, X @ teacher)
-    with np.errstate(all="ignore"):  # where it diverges
+    with np.errstate(all="ignore"):  # a run may diverge
         for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, initial_weights, X, y, rng), strict=False):
             if step in record.places:
                 parallel = w @ teacher / cell.N
@@ -56,7 +56,7 @@ def _weights(
 
 
 def start(cell: DescentCell, teacher: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The weights (N,) before the first step, of their length and cosine with the teacher."""
+    """Draw the weights (N,) before the first step, with the given length and cosine with the teacher."""
     normal = rng.standard_normal(cell.N)
     normal -= (normal @ teacher / cell.N) * teacher
     perpendicular = normal * (np.sqrt(cell.N) / np.linalg.norm(normal))
@@ -64,17 +64,20 @@ def start(cell: DescentCell, teacher: np.ndarray, rng: np.random.Generator) -> n
 
 
 def stabilities(cell: DescentCell, h: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The stabilities of labels, or the residuals of outputs, with fields h."""
+    """Compute the stabilities of labels, or the residuals of outputs, with fields h."""
     return y * h if cell.teacher.labels else y - h
 
 
 def force(cell: DescentCell, X: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The force (N,) of a batch at weights z: inputs (over sqrt(N)) times derivatives of losses by fields."""
+    """Compute the force (N,) of a batch at weights z.
+
+    The force is the sum of the inputs / sqrt(N) times the derivatives of the losses with respect to the fields.
+    """
     slope = cell.on.slope(stabilities(cell, X @ z, y))
     return (y * slope if cell.teacher.labels else -slope) @ X
 
 
 def bytes_of(cell: DescentCell) -> float:
-    """Bytes of a run: the inputs, those of a batch, and vectors."""
+    """Return the memory in bytes of a run: all inputs, the inputs of a batch, and vectors."""
     copied = cell.batch if cell.batch < 1 else 0.0
     return 8.0 * (cell.P * cell.N * (1 + copied) + VECTORS * (cell.P + cell.N))

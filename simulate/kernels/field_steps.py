@@ -7,8 +7,8 @@ Both engines learn in blocks. Within a block a student changes only along the bl
 .. math:: h^m_k \leftarrow h^m_k + \sum_{n<m} f^n_k S_{nm}
 
 with the modulations f that a learner (`simulate.kernels.learner`) finds from the fields, and the weights need f only at
-the block's end. Perceptrons need the students' lengths, too: :math:`l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k +
-(f^m_k)^2S_{mm})/N`. The engines differ in how they draw the fields.
+the block's end. Perceptrons also need the students' lengths: :math:`l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k +
+(f^m_k)^2S_{mm})/N`. The engines draw the fields in different ways.
 
 **Decay.** With :math:`\mathbf J_k \leftarrow a\mathbf J_k + f_k\mathbf x`, :math:`a = 1 - \nu/N`, a student is at step
 m :math:`a^m\mathbf J_k + \sum_{n<m} a^{m-1-n}f^n_k\mathbf x^n`. So modulations fade as weights do,
@@ -17,20 +17,21 @@ m :math:`a^m\mathbf J_k + \sum_{n<m} a^{m-1-n}f^n_k\mathbf x^n`. So modulations 
 .. math:: h^m_k \leftarrow a^mh^m_k + \sum_{n<m} f^n_kS_{nm}, \qquad
           l_k^2 \leftarrow a^2l_k^2 + (2af^m_kh^m_k + (f^m_k)^2S_{mm})/N.
 
-Fractions lost, :math:`1 - a^m`, are computed, and subtracted from what the examples add: :math:`1 - \nu/N` itself is
-rounded, in float32 or at large N.
+The lost fractions :math:`1 - a^m` are computed and subtracted from the contribution of the examples: :math:`1 - \nu/N`
+itself would be rounded, in float32 or at large N.
 
-**Schedule.** The learning rate of the m-th step of a run, m = 0, 1, ..., is that of t = m/N.
+**Schedule.** The m-th step of a run, m = 0, 1, ..., has the learning rate at t = m/N.
 
 **Drift.** After each step the teacher turns, :math:`\mathbf e \leftarrow \cos\psi\,\mathbf e + \sin\psi\,\mathbf b`
-with :math:`\mathbf e = \mathbf B/\sqrt N`, :math:`\cos\psi = 1 - \delta/N`. A uniform direction b perpendicular to it
-is that of a normal vector g less its part along e. So a block's teacher stays in the span of where it was and of the
-block's :math:`\mathbf g^n`: :math:`\mathbf e = \tau_0\mathbf e^0 + \sum_n\tau_{n+1}\mathbf g^n` with
+with :math:`\mathbf e = \mathbf B/\sqrt N`, :math:`\cos\psi = 1 - \delta/N`. A uniform direction b perpendicular to e is
+the direction of a normal vector g minus its projection onto e. So the teacher stays in the span of its position at the
+block's start and the block's :math:`\mathbf g^n`: :math:`\mathbf e = \tau_0\mathbf e^0 + \sum_n\tau_{n+1}\mathbf g^n`
+with
 
 .. math:: \boldsymbol\tau \leftarrow \Bigl(\cos\psi - \sin\psi\,\frac{p}{r}\Bigr)\boldsymbol\tau, \qquad
           \tau_{m+1} = \frac{\sin\psi}{r}, \qquad p = \mathbf g^m\cdot\mathbf e, \quad r^2 = |\mathbf g^m|^2 - p^2.
 
-Inner products alone give this path, and along it the teacher's fields.
+Inner products alone determine this path and the teacher's fields along it.
 """
 
 from __future__ import annotations
@@ -44,14 +45,15 @@ from simulate.kernels.courses import Course
 from simulate.kernels.learner import Learner, State
 from statmech.numerics.gaussian import Array
 
-SLOWEST = 1e-6  # decay/N, and in the Gram engine drift/N, down to which float32 resolves them (docs/gram_engine.md)
+SLOWEST = 1e-6  # float32 resolves decay/N, in the Gram engine also drift/N, above it (docs/gram_engine.md)
 
 
 def path_of_teacher(teacher: Array, inner: Array, drift: Array, N: Array) -> tuple[Array, Array]:
-    """The fields (M,) of a drifting teacher, each when its input is seen, and its coefficients (M + 1,) after a block.
+    """Compute the fields (M,) of a drifting teacher and its coefficients (M + 1,) after a block.
 
-    `teacher` (2M,) are the products of the teacher at the block's start with M inputs and M random directions,
-    `inner` (2M, 2M) those of inputs and directions, all drawn alike. Arrays may have a trailing axis of lanes.
+    Each field is taken at the step of its input. `teacher` (2M,) are the products of the teacher at the block's start
+    with M inputs and M random directions. `inner` (2M, 2M) are the inner products of these inputs and directions, drawn
+    from the same distribution. Arrays may have a trailing axis of batch elements.
     """
     M = len(drift)
     products = jnp.swapaxes(jnp.concatenate([teacher[None], N * inner[M:]]), 0, 1)
@@ -79,9 +81,9 @@ def modulations(
     examples: Any,
     course: Course | None = None,
 ) -> tuple[Array, State]:
-    """Compute the modulations f (M, K) of a block of M steps, and what the learner carries after it.
+    """Compute the modulations f (M, K) of a block of M steps and the learner's state after the block.
 
-    Every array may have a trailing axis of lanes, one lane per seed.
+    Every array may have a trailing axis of batch elements, one per seed.
 
     Parameters
     ----------
@@ -92,11 +94,11 @@ def modulations(
     inner
         Inner products of the inputs (M, M).
     carry
-        What the learner carries.
+        State of the learner.
     examples
-        What it sees beside fields (`Learner.examples`).
+        Input of the learner in addition to fields (`Learner.examples`).
     course
-        Changes with time: modulations have then faded at the block's end, where the weights need them.
+        Rates that change with time. Modulations are then returned with their decay up to the block's end.
     """
 
     def step(carry: tuple[Array, State], xs: tuple[Any, ...]) -> tuple[tuple[Array, State], None]:
@@ -104,18 +106,19 @@ def modulations(
         m, y, h, inner, example, step_rates = xs
         h = less(h, h, step_rates and step_rates.before) + jnp.sum(
             inner[:, None] * f, axis=0
-        )  # f of the steps to come is zero
+        )  # f of later steps is zero
         new, carry = learner.step(carry, y, h, inner[m], example, step_rates)
         return (less(f, f, step_rates and step_rates.decay).at[m].set(new), carry), None
 
-    # a loop, not unrolled: XLA would fuse the fields into every step that uses them, and compute them again there
+    # a loop, not unrolled: XLA would recompute the fields in every step that uses them
     xs = (jnp.arange(len(inner)), teacher, seen, inner, examples, course)
     return jax.lax.scan(step, (jnp.zeros_like(seen), carry), xs)[0]
 
 
 def less(x: Array, of: Array, fraction: Array | None) -> Array:
-    """x less a fraction of another quantity; x itself where nothing is lost (None).
+    """Subtract a fraction of `of` from x, or return x if `fraction` is None.
 
-    A gain less a loss is rounded with the gain, whose noise keeps losses below the last digit right on average.
+    The loss is subtracted from the gain, not from the weights: the noise of the gain keeps losses below the last digit
+    right on average.
     """
     return x if fraction is None else x - fraction * of

@@ -1,4 +1,4 @@
-"""Sums of rows from left to right until they reach a level, and what is learnt from them, compiled."""
+"""Compiled sums of rows from left to right that stop at a level, with perceptron updates."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from simulate.kernels.partial_sums import FEWEST, MOST
 def walk(  # type: ignore[no-untyped-def]
     z, w, b, start, probes, looks, tau, slope, two_sided, theta, row, block, learns, sums, features
 ):
-    """Sum rows z times w, from a row on to the end of a block with probes, or to a mistake: a full sum not above theta.
+    """Sum rows z times w until a block with probes ends or a mistake occurs, a full sum not above theta.
 
-    Return the next row, the size of the next block, and the number of rows that stopped although their sums would not
-    be positive, which are counted if the student learns here.
+    Starts at a given row. Returns the next row, the size of the next block, and the number of lost rows: rows that
+    stopped although their full sums are not positive. Lost rows are counted only if the student learns here.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def walk(  # type: ignore[no-untyped-def]
     start, probes
         Factors of the bias (m,), and True for rows that do not stop (m,).
     looks
-        Numbers of features after which sums are compared with the level, increasing to n.
+        Increasing numbers of features, up to n: sums are compared with the level there.
     tau, slope
         The level, and its rise per feature.
     two_sided
@@ -32,18 +32,18 @@ def walk(  # type: ignore[no-untyped-def]
     theta
         Threshold of full sums; -inf for no mistakes.
     row, block
-        The first row, and how many are in its block.
+        The first row, and the number of rows in its block.
     learns
         True to add each mistaken row to w and continue with a new block.
     sums, features
-        Sums where each row ended (m,), and numbers of features summed (m,); written.
+        Output: the sum where each row stopped (m,), and its number of summed features (m,).
     """
     m, n = z.shape
     num_lost, end, probed = 0, row + block, False
     while row < m:
         total, first, probe = b * start[row], 0, probes[row]
         for checkpoint in looks:
-            total += z[row, first] * w[first]  # of looks at every feature the only one
+            total += z[row, first] * w[first]  # with a checkpoint at every feature this is the only one
             for i in range(first + 1, checkpoint):
                 total += z[row, i] * w[i]
             first = checkpoint

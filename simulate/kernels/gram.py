@@ -1,35 +1,35 @@
 r"""The Gram engine: the exact distribution of the order parameters at finite N, at a cost per example independent of N.
 
-For inputs :math:`\mathbf x\sim N(0, I/N)` seen once, only the span of the teacher's :math:`\mathbf B_m` and the
-students' :math:`\mathbf J_k` matters. Let :math:`e_0, e_1, \dots` be an orthonormal basis of it, which begins
-with one of the teachers (:math:`e_0 = \mathbf B/|\mathbf B|` if there is one), and C the students' coordinates,
-:math:`\mathbf J_k/\sqrt N = \sum_i C_{ki}e_i`. The coordinates of :math:`\sqrt N\mathbf x` on
-the n basis vectors are independent normals, and the remainder, orthogonal to all of them and of unknown but irrelevant
-direction, has the length of a :math:`\chi_{N-n}` variable. Taking that direction as a new basis vector, an input is n
-normals and one chi.
+For inputs :math:`\mathbf x\sim N(0, I/N)` used once, only the span of the teacher's :math:`\mathbf B_m` and the
+students' :math:`\mathbf J_k` matters. Let :math:`e_0, e_1, \dots` be an orthonormal basis of this span that starts
+with an orthonormal basis of the teachers (:math:`e_0 = \mathbf B/|\mathbf B|` for one teacher), and C the students'
+coordinates, :math:`\mathbf J_k/\sqrt N = \sum_i C_{ki}e_i`. The coordinates of :math:`\sqrt N\mathbf x` on the n basis
+vectors are independent normals. The remainder is orthogonal to the basis. Its direction is unknown but irrelevant, and
+its length is a :math:`\chi_{N-n}` variable. With that direction as a new basis vector, an input is n normals and a chi.
 A block of M steps adds M axes (the m-th input has n + m normals before its chi, which has N - n - m degrees of freedom:
-the Bartlett factor of the inputs' Wishart matrix); rotating the axes after those of the T
-teachers among themselves, which changes neither a teacher nor any inner product, an LQ decomposition reduces the
-students to K + T axes again.
+the Bartlett factor of the inputs' Wishart matrix). An LQ decomposition then reduces the students to K + T axes again:
+it rotates the axes behind the T teacher axes, which changes neither a teacher nor any inner product.
 
-What a step adds to the students is a learner's (`simulate.kernels.learner`): perceptrons, or the units of a network.
+The change of the students in a step is defined by a learner (`simulate.kernels.learner`): perceptrons, or the units of
+a network.
 
-A step that averages b examples sees all of them with the same students (`_block_of_batch`). What b inputs add
-orthogonally to the basis, :math:`fG^\mathsf{T}` with the students' f (K, b) and the b normal vectors G, has the
-products :math:`PAA^\mathsf{T}P^\mathsf{T}` with the Cholesky factor P of :math:`ff^\mathsf{T}` and that of a Wishart
-matrix, A: normals below its diagonal, and on it K chis of N - n, N - n - 1, ... degrees of freedom, for any b.
+A step that averages b examples presents all examples to the same students (`_block_of_batch`). The part of the change
+orthogonal to the basis is :math:`fG^\mathsf{T}`, with the students' f (K, b) and b normal vectors G. Its products are
+:math:`PAA^\mathsf{T}P^\mathsf{T}` with the Cholesky factor P of :math:`ff^\mathsf{T}` and the Cholesky factor A of a
+Wishart matrix: normals below the diagonal and K chis with N - n, N - n - 1, ... degrees of freedom on it, for any b.
 
-A teacher that drifts turns after each input by a random direction, which is a normal vector like the input: a block has
-2 M such vectors, and as many axes. Its path is in their span (`simulate.kernels.field_steps`), and at the block's end
-the axes are rotated in one plane until the first is the teacher again.
+A drifting teacher turns after each input towards a random direction, which is a normal vector like the input. A block
+has 2 M such vectors and as many axes. The teacher's path lies in their span (`simulate.kernels.field_steps`). At the
+block's end the axes are rotated in one plane until the first axis is the teacher again.
 
 Nothing is approximated: order parameters have the same distribution as in `simulate.kernels.vectors`, fluctuations
 included, for any N (coordinates beyond the N-th axis are zero). The state is the coordinates, not the Gram matrix,
-whose Cholesky factor would lose half the digits as q -> 1 and all of them for identical students; here their rows stay
-identical.
+whose Cholesky factor would lose half the digits as q -> 1 and all digits for identical students. Here the rows of
+identical students stay identical.
 
-For few students seeds are lanes, the last axis of one wide elementwise program (`_block_of_lanes`); for many students
-they are the first axis of matrix products and LAPACK's QR (`_block_of_matrices`). The distribution is the same.
+For few students the seeds are batch elements on the last axis of one wide elementwise program (`_block_of_lanes`); the
+length of this axis, seeds times tasks, is called `width`. For many students the seeds are the first axis of matrix
+products and LAPACK's QR (`_block_of_matrices`). The distribution is the same.
 """
 
 from __future__ import annotations
@@ -63,50 +63,62 @@ from statmech.random_numbers import (
 from statmech.runtime.programs import QUICK, WHOLE_VECTORS, CachedProgram, filled_up
 from statmech.schedules import Changes
 
-LANES = 32  # blocks whose random numbers are drawn together: drawn inside a block of lanes they are computed twice
-MATRICES = 4  # the same for blocks of matrices, which are longer
-MANY = 16  # number of students, and of teachers but one, from which matrices are faster than lanes
-FEWEST = 32  # recorded times that a program is compiled for: fewer take no longer
-DIVISIBLE = 3  # the number of students up to which part of a batch reproduces the whole bit for bit
+LANES = 32  # numbers drawn inside a block of the elementwise program would be computed twice
+MATRICES = 4  # fewer: blocks of matrices are longer
+MANY = 16  # compared with K + teachers - 1; matrices are faster from here onwards
+FEWEST = 32  # a program for fewer recorded times is not faster
+DIVISIBLE = 3  # with more, a part of a batch does not reproduce all bits of the full batch
 
-# lanes that the seeds of several tasks fill; more where bits do not depend on it: three students, and those of a
-# teacher that drifts, round a last digit otherwise
+# Batch elements of a program that simulates several tasks side by side. WIDE applies where the bits do not depend on
+# the width; with three students or a drifting teacher a last digit is rounded differently.
 FULL, WIDE = 64, 256
 
-# programs of few lanes and of many round alike, as XLA compiles them for JAX 0.10: with 0.12 some last digits differ
+# JAX 0.10's XLA rounds narrow and wide programs equally; with 0.12 some last digits differ
 ANY_WIDTH = jax.__version_info__ < (0, 11)
 
-# students up to which a sum over an axis takes half as long in float32 if XLA does not give it to YNNPACK
+# Up to this number of students, float32 sums over an axis take half as long if XLA does not use YNNPACK.
 SUMMED = 10
 OWN_SUMS = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
-# steps of batches, with up to DIVISIBLE students, whose program is not compiled for speed, which would take longer than
-# it saves: bits are the same, but not of steps of several examples, and not always of more students
+# Up to this number of steps, compiling for speed takes longer than it saves. Used with up to DIVISIBLE students and one
+# example per step: the bits of larger steps, and sometimes of more students, depend on the compiler's options.
 SHORT = 1e5
 IN_HALF_THE_TIME = QUICK | {"xla_backend_optimization_level": 1}  # steps take up to 1.7 times as long
 
-STEP = 5e5  # a student's length times N over eta up to which float32 resolves a step (docs/gram_engine.md)
+STEP = 5e5  # float32 resolves a step up to this length * N / eta (docs/gram_engine.md)
 
 NAME = "order parameters in their exact law at finite N (simulate.kernels.gram)"
 
 
 def covers(inputs: Inputs) -> bool:
-    """True if the engine is exact for these inputs: if they are Gaussian, with equal coordinates in every basis."""
+    """Return True if the engine is exact for these inputs.
+
+    It is exact for Gaussian inputs with equal variances in every direction.
+    """
     return isinstance(inputs, Gaussian)
 
 
 def batch(K: int) -> int:
-    """Seeds per unit of work, with K students: enough to fill the lanes, few enough to stay in cache."""
+    """Return the number of seeds per unit of work, for K students.
+
+    The number is large enough for vectorisation and small enough for the cache.
+    """
     return 64 if K <= 10 else 16
 
 
 def divisible(K: int, teachers: int = 1) -> bool:
-    """True if part of a batch reproduces the whole bit for bit; for more students, products of the record differ."""
+    """Return True if part of a batch reproduces the full batch bit for bit.
+
+    For more students the matrix products of the record depend on the batch.
+    """
     return K + teachers - 1 <= DIVISIBLE
 
 
 def block_steps(K: int, teachers: int = 1, drifting: bool = False) -> int:
-    """Steps per block: the LQ costs K^2 (K + M) per block, the growing basis M per step, 2 M if the teacher moves."""
+    """Return the number of steps per block.
+
+    The LQ decomposition costs K^2 (K + M) per block, the growing basis costs M per step, or 2 M if the teacher moves.
+    """
     units = K + teachers - 1
     if units < MANY:
         return (1 if drifting else 2) if units == 1 else max(3, units // 2)
@@ -115,35 +127,40 @@ def block_steps(K: int, teachers: int = 1, drifting: bool = False) -> int:
 
 @dataclass(frozen=True)
 class Program:
-    """Static arguments of the compiled program; one is compiled for each."""
+    """Static arguments of the compiled program.
+
+    One program is compiled for each combination.
+    """
 
     learner: Family
     K: int
     teachers: int
     M: int  # steps per block
-    lanes: int  # seeds
+    lanes: int  # seeds of a call
     dtype: str
-    batch: int  # seeds of the batch that they belong to
+    batch: int  # seeds of the full batch
     drifting: bool  # whether the teacher moves
-    tasks: int = 1  # side by side
-    examples: int = 1  # of a step
-    short: bool = False  # compiled in half the time
+    tasks: int = 1  # tasks simulated side by side
+    examples: int = 1  # examples per step
+    short: bool = False  # compiled faster, runs slower
 
     @property
     def vectors(self) -> int:
-        """Random vectors per block: the inputs, and as many directions in which the teacher turns."""
+        """Random vectors per block: the inputs, and the random directions of a drifting teacher."""
         return 2 * self.M if self.drifting else self.M
 
     @property
     def many(self) -> bool:
-        """Whether seeds are the first axis of matrices, not lanes."""
+        """Whether seeds are the first axis of matrices, not the last axis of elementwise arrays."""
         return self.examples == 1 and self.K + self.teachers > MANY
 
 
 class Arguments(NamedTuple):
-    """Run-time arguments of a program: the key's words, the learner's parameters, N, the first seed, and what changes.
+    """Run-time arguments of a program: key, parameters of the learner, N, the first seed and changes with time.
 
-    Tasks side by side have a key each, and parameters and changes for each lane.
+    Tasks side by side have one key each, and parameters and changes for each batch element.
+
+    Tasks side by side have one key each, and parameters and changes for each batch element.
     """
 
     key: Array
@@ -154,26 +171,31 @@ class Arguments(NamedTuple):
 
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
-    """Simulate a batch of seeds of a task from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
+    """Simulate a batch of seeds of a task, or a part of it, and record `steps` (T,) numbers of steps.
+
+    The random numbers derive from a key (2,).
+    """
     return Record(*(part if part is None else part[0] for part in run_tasks(task, key[None], steps, part)))
 
 
 def run_tasks(
     task: Task, keys: np.ndarray, steps: np.ndarray, part: slice, beside: int = 1, short: bool = False
 ) -> Record:
-    """`run` each of several tasks from its key (tasks, 2); the parts of the record are (tasks, seeds, ...).
+    """Simulate each of several tasks from its own key (tasks, 2), as `run` does.
+
+    The arrays of the record have the shape (tasks, seeds, ...).
 
     Parameters
     ----------
     task
-        One task, or several that differ in numbers only; these need `beside` > 1.
+        One task, or several that differ in numbers only. Several tasks need `beside` > 1.
     keys, steps, part
-        Those of `run`.
+        As in `run`.
     beside
-        The number of tasks, at least, that the program simulates side by side: one program serves fewer, too.
+        Number of tasks that the program simulates side by side. Fewer tasks are padded to this number.
     short
-        Whether the steps take less time than compiling them for speed. Steps of several examples, which would round
-        otherwise, are compiled for speed all the same.
+        Whether the steps take less time than compiling for speed would. Steps of several examples are always compiled
+        for speed, because they would round differently.
     """
     size, count, tasks = batch(task.K), len(steps), len(keys)
     first, last, _ = part.indices(size)
@@ -184,9 +206,9 @@ def run_tasks(
     )
     students = _starts(task, folded(keys, 0), last)[..., first:].astype(task.dtype)
     keys = folded(keys, 1)
-    # many students: products of the record, and so their last bits, depend on the number of times
+    # with many students the last bits of the record's matrix products depend on the number of times
     steps = steps if program.many else padded(steps)
-    calls = np.minimum(np.arange(0, tasks, beside)[:, None] + np.arange(beside), tasks - 1)  # filled with the last task
+    calls = np.minimum(np.arange(0, tasks, beside)[:, None] + np.arange(beside), tasks - 1)  # padded with the last task
     records = [_call(program, task, indices, keys[indices], students[indices], first, steps) for indices in calls]
     return Record(*(np.concatenate(parts)[:tasks, :, :count] for parts in zip(*records, strict=True)))
 
@@ -200,7 +222,10 @@ def _call(
     first: int,
     steps: np.ndarray,
 ) -> list[np.ndarray]:
-    """The record of one call of a program, parts (tasks, seeds, ...): of some tasks, those that it has side by side."""
+    """Call a program for some tasks, simulated side by side, and return their record.
+
+    The arrays of the record have the shape (tasks, seeds, ...).
+    """
     alone, width = program.tasks == 1, program.lanes
     parameters, changes = task.numbers(some[0] if alone else np.repeat(some, width))
     keys = keys[0] if alone else keys
@@ -212,12 +237,15 @@ def _call(
 
 
 def padded(steps: np.ndarray) -> np.ndarray:
-    """Recorded steps (T,) and the last again, which takes no time: one program serves many numbers of times."""
+    """Pad recorded steps (T,) by repeating the last, which takes no time.
+
+    One program then serves several numbers of recorded times.
+    """
     return np.pad(steps, (0, filled_up(max(FEWEST, len(steps))) - len(steps)), mode="edge")
 
 
 def options(program: Any) -> list[dict[str, Any]]:
-    """The compiler's options for a program of the Gram engine, or of its groups."""
+    """Return the compiler's options for a program of this engine, or of `simulate.kernels.gram_of_groups`."""
     return [WHOLE_VECTORS] + ([OWN_SUMS] if program.dtype == "float32" and program.K <= SUMMED else [])
 
 
@@ -227,7 +255,10 @@ def _options(program: Program) -> list[dict[str, Any]]:
 
 @partial(CachedProgram, options=_options)
 def _run(program: Program, problem: Arguments, students: Array, state: State, steps: Array) -> tuple[Array, ...]:
-    """The record of all seeds: parts along and across the teachers, and what the learner keeps."""
+    """Simulate all seeds and return their record.
+
+    The record has the students' components parallel and perpendicular to the teachers, and the learner's saved state.
+    """
     problem = problem._replace(key=wrapped(problem.key))
     by_matrices, N = program.many, problem.N.astype(program.dtype)
     learner = program.learner(**problem.parameters, N=N, units=-1 if by_matrices else 0)
@@ -265,11 +296,14 @@ def _seeds_first(arrays: Any) -> Any:
 def _block_of_lanes(
     learner: Learner, teachers: int, carried: tuple[Array, State], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, State], None]:
-    """M steps: students (K, n, lanes) before and after. Sums are unrolled: XLA reduces inner axes number by number."""
+    """Advance the students (K, n, width) by M steps.
+
+    Sums are unrolled: XLA reduces inner axes element by element.
+    """
     (students, state), (normals, chi, noise, active, block_rates) = carried, xs
     K, n, width = students.shape
     M, vectors = active.size, chi.shape[0]
-    z = input_rows(normals, chi, n)  # (vectors, n + vectors, lanes)
+    z = input_rows(normals, chi, n)  # (vectors, n + vectors, width)
     student_fields = add_up(students[None, :, i] * z[:M, None, i] for i in range(n))
     inner = add_up(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
     if vectors > M:
@@ -295,11 +329,14 @@ def _block_of_lanes(
 def _block_of_batch(
     learner: Learner, teachers: int, carried: tuple[Array, State], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, State], None]:
-    """One step of several examples, which all see the same students (K, n, lanes): the mean of their changes."""
+    """Advance the students (K, n, width) by one step of several examples.
+
+    All examples use the same students, and the step is the mean of their changes.
+    """
     (students, state), (normals, chi, noise, active, block_rates) = carried, xs
     K, n, width = students.shape
     below = K * (K - 1) // 2
-    z = normals[below:].reshape(n, -1, width)  # (n, examples, lanes)
+    z = normals[below:].reshape(n, -1, width)  # (n, examples, width)
     factor = input_rows(normals[:below], chi, 0)  # A, lower triangular
     fields = add_up(students[:, i, None] * z[i] for i in range(n))
     step_rates = jax.tree.map(lambda rates: rates[0], block_rates)
@@ -316,35 +353,37 @@ def _block_of_batch(
 
 
 def turn(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
-    r"""Turn the axes in the teacher's plane until the first is the teacher; return the students' gain (K, axes).
+    r"""Compute the gain (K, axes) of the students' coordinates when the axes rotate to the teacher.
 
-    With the teacher at :math:`\cos\psi\,e_0 + \sin\psi\,p`, coordinates gain :math:`\sin\psi\,c_p - (1 - \cos\psi)c_0`
-    along :math:`e_0` and :math:`-\sin\psi\,c_0 - (1 - \cos\psi)c_p` along p. Arrays may have a trailing axis of lanes;
-    `dot` multiplies coordinates (K, axes) by an axis.
+    The axes rotate in the teacher's plane until the first axis is the teacher. With the teacher at :math:`\cos\psi\,e_0
+    + \sin\psi\,p`, coordinates gain :math:`\sin\psi\,c_p - (1 - \cos\psi)c_0` along :math:`e_0` and
+    :math:`-\sin\psi\,c_0 - (1 - \cos\psi)c_p` along p. Arrays may have a trailing axis of batch elements; `dot`
+    multiplies coordinates (K, axes) by an axis.
     """
     sin = jnp.sqrt(jnp.sum(teacher[1:] ** 2, axis=0))
     p = teacher[1:] / jnp.where(sin > 0, sin, 1.0)
     norm = jnp.hypot(sin, teacher[0])  # 1, but for rounding
     sin, cos = sin / norm, teacher[0] / norm
-    versine = jnp.where(cos > 0, sin**2 / (1 + jnp.abs(cos)), 1 - cos)  # of a small angle with all digits
+    versine = jnp.where(cos > 0, sin**2 / (1 + jnp.abs(cos)), 1 - cos)  # small angles keep all digits
     parallel, onto = students[:, 0], dot(students[:, 1:], p)
     first, perpendicular = sin * onto - versine * parallel, -sin * parallel - versine * onto
     return jnp.concatenate([first[:, None], perpendicular[:, None] * p], axis=1)
 
 
 def dot(rows: Array, axis: Array) -> Array:
-    """Products of rows (K, axes, lanes) with one axis (axes, lanes)."""
+    """Multiply rows (K, axes, width) by one axis (axes, width)."""
     return add_up(rows[:, i] * axis[i] for i in range(len(axis)))
 
 
 def add_up(terms: Iterable[Array]) -> Array:
+    """Add arrays one after the other, which unrolls the sum."""
     return reduce(add, terms)
 
 
 def _block_of_matrices(
     learner: Learner, teachers: int, carried: tuple[Array, State], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, State], None]:
-    """M steps: students (seeds, K, n) before and after."""
+    """Advance the students (seeds, K, n) by M steps, with matrix products."""
     (students, state), (normals, chi, noise, active, block_rates) = carried, xs
     n, M, vectors = students.shape[2], active.size, chi.shape[0]
     z = _matrices(normals, chi, n)
@@ -365,14 +404,14 @@ def _block_of_matrices(
         arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
         gain = gain + jax.vmap(partial(turn, jnp.matmul))(wide + gain, arrived)
     wide = wide + gain
-    # one matrix at a time: a batched QR waits for threads of its own pool, and two units at once would wait forever
+    # one matrix at a time: a batched QR uses its own thread pool, where two simultaneous units would deadlock
     upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, teachers:], 1, 2))
     students = jnp.concatenate([wide[:, :, :teachers], jnp.swapaxes(upper, 1, 2)], axis=2)
     return (students, learner.kept(carry)), None
 
 
 def _matrices(normals: Array, chi: Array, n: int) -> Array:
-    """`input_rows` for many steps, seeds first: (seeds, M, n + M)."""
+    """Return the rows of `input_rows` for many steps, seeds first: (seeds, M, n + M)."""
     M = chi.shape[0]
     m, axis = jnp.arange(M)[:, None], jnp.arange(n + M)
     packed = jnp.moveaxis(normals, -1, 0)[:, jnp.minimum(m * n + m * (m - 1) // 2 + axis, normals.shape[0] - 1)]
@@ -388,14 +427,17 @@ def _scanned_modulations(
     examples: Any,
     course: Course | None,
 ) -> tuple[Array, State]:
-    """`modulations`, seeds first: (seeds, K, M). The loop with lanes last costs 15 to 50 % more at K >= 20."""
+    """Compute modulations as `modulations` does, with seeds first: (seeds, K, M).
+
+    A loop with the batch on the last axis takes 15 to 50 % longer for K >= 20.
+    """
 
     def step(carry: tuple[Array, State], xs: tuple[Any, ...]) -> tuple[tuple[Array, State], None]:
         f, carry = carry
         m, y, h, inner, example, step_rates = xs
         h = less(h, h, step_rates and step_rates.before) + jnp.einsum(
             "skn,sn->sk", f, inner
-        )  # f of the steps to come is zero
+        )  # f of later steps is zero
         new, carry = learner.step(carry, y, h, inner[:, m, None], example, step_rates)
         return (less(f, f, step_rates and step_rates.decay).at[:, :, m].set(new), carry), None
 
@@ -405,7 +447,7 @@ def _scanned_modulations(
 
 
 def input_rows(normals: Array, chi: Array, n: int) -> Array:
-    """The inputs' coordinates: row m consists of n + m normals, its chi, and zeros."""
+    """Return the inputs' coordinates: row m consists of n + m normals, its chi, and zeros."""
     M, width = chi.shape
     rows, used = [], 0
     for m in range(M):
@@ -416,7 +458,7 @@ def input_rows(normals: Array, chi: Array, n: int) -> Array:
 
 
 def lower_factor(rows: Array) -> Array:
-    """The lower triangular factor L of rows = L Q, shape (K, K, lanes), by modified Gram-Schmidt.
+    """Compute the lower triangular factor L of rows = L Q, shape (K, K, width), by modified Gram-Schmidt.
 
     Q is not needed, and L is backward stable. A row in the span of the previous ones has a zero on the diagonal.
     """
@@ -435,7 +477,7 @@ def lower_factor(rows: Array) -> Array:
 def _randoms(
     program: Program, problem: Arguments, learner: Learner, key: Array, blocks: int
 ) -> tuple[Array, Array, Any]:
-    """Normals, chis and the learner's noise of this number of blocks."""
+    """Draw the normals, chis and learner's noise of this number of blocks."""
     N, M, vectors, dtype = problem.N, program.M, program.vectors, program.dtype
     width = program.lanes * program.tasks
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
@@ -449,7 +491,7 @@ def _randoms(
     shapes = ((blocks, count + learner.normals * M, width), (blocks, learner.uniforms * M, width))
     all_normals, uniforms = normals_and_uniforms(key, *shapes, part)
     normals, noise = all_normals[:, :count], learner.noise(all_normals[:, count:], uniforms, dtype)
-    # a branch: the axes are not a plain range, and a loop that looks them up is four times slower
+    # a branch: the axes are not a plain range, and indexing them in the loop is four times slower
     exists = partial(jnp.where, (axis < N)[:, None])
     normals = jax.lax.cond(n + vectors > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
     chi = chi_variable(chi_key, N - n - jnp.arange(vectors)[:, None], (blocks, vectors, width), part).astype(dtype)
@@ -459,7 +501,10 @@ def _randoms(
 def _randoms_of_batch(
     program: Program, problem: Arguments, learner: Learner, keys: tuple[Array, Array], blocks: int
 ) -> tuple[Array, Array, Any]:
-    """Normals (A's, then the inputs'), A's chis and the learner's noise of steps with several examples."""
+    """Draw the normals, chis and learner's noise of steps with several examples.
+
+    The normals of the factor A come before the normals of the inputs; the chis belong to A.
+    """
     K, b, width, dtype = program.K, program.examples, program.lanes * program.tasks, program.dtype
     n, below = K + program.teachers, K * (K - 1) // 2
     is_complete = program.lanes == program.batch and program.tasks == 1
@@ -474,10 +519,11 @@ def _randoms_of_batch(
 
 
 def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], lanes: Lanes | None = None) -> Array:
-    r"""Chi variables, exactly: :math:`\chi_d = \sqrt{2\Gamma(d/2)}` by Marsaglia & Tsang's rejection (2000).
+    r"""Draw exact chi variables :math:`\chi_d = \sqrt{2\Gamma(d/2)}` by rejection (Marsaglia & Tsang 2000).
 
-    `degrees` broadcasts to `shape`, an even number of elements; 0 degrees (or fewer) give 0, and one is the modulus of
-    a normal. All are proposed together; the few that are not certain are decided, and proposed again, one per lane.
+    `degrees` broadcasts to `shape`, an even number of elements. 0 or fewer degrees give 0, and one degree gives the
+    modulus of a normal. All variables are proposed together. The few uncertain proposals are then tested, and proposed
+    again, one per batch element at a time.
     """
     count = math.prod(shape)
     rows = count // shape[-1] if count // shape[-1] % 2 == 0 else 2
@@ -489,10 +535,10 @@ def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], lanes: Lane
 
     def propose_again(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         attempt, value, waiting = state
-        row = jnp.argmax(waiting, axis=0)  # the first that waits in each lane
+        row = jnp.argmax(waiting, axis=0)  # the first waiting variable of each batch element
         x, u = normals_and_uniforms_at(key, attempt, row, rows, lanes)
         proposals, certain, test_proposals = _proposed(x, u, jnp.take_along_axis(degrees, row[None], axis=0)[0])
-        # the branch of the first proposals, so that XLA rounds these as it rounds those
+        # the same branch as for the first proposals, so that XLA rounds both equally
         is_accepted = jax.lax.cond(jnp.all(certain), lambda: certain, lambda: certain | test_proposals())
         is_new = waiting & is_accepted & (jnp.arange(rows)[:, None] == row)
         attempt = jnp.where(is_accepted, 0, attempt + 1).astype(np.uint32)
@@ -504,10 +550,10 @@ def chi_variable(key: Array, degrees: Array, shape: tuple[int, ...], lanes: Lane
 
 
 def _proposed(x: Array, u: Array, degrees: Array) -> tuple[Array, Array, Callable[[], Array]]:
-    """Chi variables proposed from normals and uniforms, whether each is certainly accepted, and Marsaglia's test.
+    """Return chi variables proposed from normals and uniforms, a mask of certain acceptance, and Marsaglia's test.
 
     With :math:`s` = `scale` x the test is u < exp(A), A = 3 `shift` (log(1 + s) - s + s^2/2 - s^3/3), and
-    A >= -`shift` s^4 for |s| < 1/4: logarithms, which cost more than everything else, are almost never computed.
+    A >= -`shift` s^4 for |s| < 1/4: the expensive logarithms are almost never computed.
     """
     x, shift = x.astype(float), jnp.maximum(degrees, 2) / 2 - 1 / 3
     s = 1 / jnp.sqrt(9 * shift) * x
@@ -523,14 +569,16 @@ def _proposed(x: Array, u: Array, degrees: Array) -> tuple[Array, Array, Callabl
 
 
 def _starts(task: Task, keys: np.ndarray, lanes: int) -> np.ndarray:
-    """Where the students of tasks start, in the first lanes of a batch: (tasks, K, teachers + K, lanes)."""
+    """Return the initial students of all tasks, an array (tasks, K, teachers + K, seeds)."""
     if task.coordinates is not None:
         return np.tile(task.coordinates[..., None], (len(keys), 1, 1, lanes))
     return _drawn(keys, task.K, task.M, task.N, lanes) * task.scale
 
 
 def _drawn(keys: np.ndarray, K: int, teachers: int, N: float, lanes: int) -> np.ndarray:
-    """Students with N(0, 1) entries: K rows of normals, with chis, in the basis that they span with the teachers.
+    """Draw students with N(0, 1) entries in the basis that they span with the teachers.
+
+    The K rows consist of normals and chis. NumPy draws them: a compiled program would take longer to load than to run.
 
     Drawn by NumPy: a compiled program would take longer to load than this to run.
     """
@@ -546,6 +594,9 @@ def _drawn(keys: np.ndarray, K: int, teachers: int, N: float, lanes: int) -> np.
 
 
 def _record(teachers: int, students: Array, state: State) -> tuple[Array, ...]:
-    """Parts of students (seeds, K, n) along (seeds, K, teachers) and across (seeds, K, K) the teachers; the state."""
+    """Return the components of students (seeds, K, n) along the teachers, the Gram matrix of the rest, and the state.
+
+    The components have the shape (seeds, K, teachers), the Gram matrix (seeds, K, K).
+    """
     rest = students[:, :, teachers:]
     return students[:, :, :teachers], rest @ jnp.swapaxes(rest, -1, -2), *jax.tree.leaves(state)

@@ -1,22 +1,23 @@
 r"""The Gram engine of inputs whose directions fall into groups of equal variance: exact at any N, like `gram`.
 
 With :math:`\mathbf x_a\sim N(0, (l_a/N)I)` in group a of :math:`N_a` directions, only the spans of the parts
-:math:`\mathbf B_{ma}` of M teachers and :math:`\mathbf J_{ka}` of K students matter. In each group they have an
-orthonormal basis that begins with one of the teachers' parts, in which the input is n = M + K normals and one chi of
-:math:`N_a - n` degrees, all times :math:`\sqrt{l_a/N}`. Groups are coupled by the fields alone: with the coordinates
-:math:`\tau^a_m` of a vector of the teachers' basis, over :math:`\sqrt N`, and :math:`C^a_k` of
-:math:`\mathbf J_{ka}/\sqrt N`,
+:math:`\mathbf B_{ma}` of M teachers and :math:`\mathbf J_{ka}` of K students matter. In each group these parts have an
+orthonormal basis that starts with a basis of the teachers' parts. In this basis the input is n = M + K normals and one
+chi with :math:`N_a - n` degrees, all times :math:`\sqrt{l_a/N}`. Groups are coupled by the fields alone. Let
+:math:`\tau^a_m` be the coordinates of a vector of the teachers' basis, divided by :math:`\sqrt N`, and :math:`C^a_k`
+the coordinates of :math:`\mathbf J_{ka}/\sqrt N`. Then
 
 .. math:: y_m = \sum_a\sqrt{l_a}\,\tau^a_m\cdot z_a, \qquad h_k = \sum_a\sqrt{l_a}\,C^a_k\cdot z_a, \qquad
           \mathbf x^m\cdot\mathbf x^n = \frac1N\sum_al_a\,z^m_a\cdot z^n_a .
 
-So a block of steps is that of `gram` with one more axis, and each group is reduced by an LQ decomposition of its own; a
-group of at most n directions has a basis of all of them, which needs none. Inputs around the centres of clusters have
-the mean :math:`c\,\tau^a` in place of 0, with c from the learner (`Learner.centres`). A teacher that drifts turns in
-all directions alike, whatever their variance: each group's axes are turned until the first is the teacher's part there.
+So a block of steps is the same as in `gram` with one more axis. Each group is reduced by its own LQ decomposition; a
+group of at most n directions keeps a basis of all its directions, without a decomposition. Inputs around the centres of
+clusters have the mean :math:`c\,\tau^a` instead of 0, with c from the learner (`Learner.centres`). A drifting teacher
+turns equally in all directions, whatever their variance: each group's axes are rotated until the first axis is the
+teacher's part in that group.
 
-Lengths are Euclidean; what is recorded are the parts of the students along and across the teachers twice, as vectors
-and as fields, in which :math:`\mathbf u\cdot\mathbf v` is :math:`\sum_al_a\,\mathbf u_a\cdot\mathbf v_a`.
+Lengths are Euclidean. The students' components parallel and perpendicular to the teachers are recorded twice: as
+vectors, and as fields with :math:`\mathbf u\cdot\mathbf v = \sum_al_a\,\mathbf u_a\cdot\mathbf v_a`.
 """
 
 from __future__ import annotations
@@ -52,16 +53,19 @@ from statmech.random_numbers import fold_in, folded, normals_and_uniforms, wrapp
 from statmech.runtime.programs import CachedProgram
 from statmech.schedules import Changes
 
-SEEDS = 32  # of a batch
-BLOCKS = 8  # whose random numbers are drawn together
-ROUNDING = 100  # last digits: fields of a teacher that differ by less from those of others are their combinations
+SEEDS = 32  # more seeds do not fit into the cache
+BLOCKS = 8  # numbers drawn inside a block would be computed twice
+ROUNDING = 100  # machine epsilons: a smaller independent part of a teacher's field counts as rounding
 
 NAME = "order parameters in their exact law at finite N, group by group (simulate.kernels.gram_of_groups)"
 
 
 @dataclass(frozen=True)
 class Program:
-    """Static arguments of the compiled program; one is compiled for each."""
+    """Static arguments of the compiled program.
+
+    One program is compiled for each combination.
+    """
 
     learner: Family
     K: int
@@ -73,13 +77,16 @@ class Program:
 
     @property
     def vectors(self) -> int:
-        """Random vectors per block: the inputs, and as many directions in which the teacher turns."""
+        """Random vectors per block: the inputs, and the random directions of a drifting teacher."""
         return 2 * self.M if self.drifting else self.M
 
 
 class Arguments(NamedTuple):
-    """Run-time arguments of a program: the key's words, the learner's parameters, N, and of each group the number of
-    directions and the eigenvalue (groups,), and what changes."""
+    """Run-time arguments of a program.
+
+    The random key, the learner's parameters, N, the number of directions and the eigenvalue of each group (groups,),
+    and changes with time.
+    """
 
     key: Array
     parameters: dict[str, Array]
@@ -90,8 +97,11 @@ class Arguments(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """Coordinates of the students (K, M + K, groups, seeds) and, on the first axes of groups, of the teachers' basis
-    (M, M, groups, seeds), and the learner's state."""
+    """Coordinates of students and teachers, and the learner's state.
+
+    Students have the shape (K, M + K, groups, seeds). The teachers' basis (M, M, groups, seeds) uses the first axes of
+    the groups.
+    """
 
     students: Array
     teachers: Array
@@ -99,14 +109,15 @@ class Carried(NamedTuple):
 
 
 def batch(K: int) -> int:
-    """Seeds per unit of work, of K students."""
+    """Return the number of seeds per unit of work, for K students."""
     return SEEDS
 
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
-    """Simulate a batch of seeds of a task from a key (2,), recorded at `steps` (T,) steps, and return a part of it.
+    """Simulate a batch of seeds of a task, recorded at `steps` (T,) steps, and return a part of it.
 
-    The record has the students' parts along the teachers and across them, as vectors and as fields.
+    The random numbers derive from a key (2,). The record has the students' components parallel and perpendicular to the
+    teachers, as vectors and as fields.
     """
     modes = task.inputs.modes(int(task.N))
     assert modes is not None
@@ -126,7 +137,10 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
 
 @partial(CachedProgram, options=options)
 def _run(program: Program, arguments: Arguments, carried: Carried, steps: Array) -> tuple[Any, ...]:
-    """The record of all seeds, parts (T, ..., seeds): students as vectors, as fields, and what the learner keeps."""
+    """Simulate all seeds and return their record, arrays (T, ..., seeds).
+
+    The record has the students as vectors, the students as fields, and the learner's saved state.
+    """
     arguments = arguments._replace(key=wrapped(arguments.key))
     learner = program.learner(**arguments.parameters, N=arguments.N.astype(program.dtype), units=0)
     scale = jnp.sqrt(arguments.variances).astype(program.dtype)
@@ -152,12 +166,12 @@ def _run(program: Program, arguments: Arguments, carried: Carried, steps: Array)
 
 
 def _block(learner: Learner, scale: Array, sizes: Array, carried: Carried, xs: tuple[Any, ...]) -> tuple[Carried, None]:
-    """M steps."""
+    """Advance students and teachers by M steps."""
     (students, teachers, state), (normals, chi, noise, active, block_rates) = carried, xs
     K, n, groups, seeds = students.shape
     M, vectors, first = active.size, chi.shape[0], len(teachers)
     z = input_rows(normals, chi, n).reshape(vectors, n + vectors, groups, seeds)
-    z = jnp.concatenate([z[:M] * scale[:, None], z[M:]])  # directions in which the teacher turns have no variance
+    z = jnp.concatenate([z[:M] * scale[:, None], z[M:]])  # the teacher's directions are not scaled by a variance
     centres = learner.centres(noise)
     if centres is not None:
         z = z.at[:M, :first].add(centres[:, None, None] * teachers[0])
@@ -182,28 +196,28 @@ def _block(learner: Learner, scale: Array, sizes: Array, carried: Carried, xs: t
         wide = wide + turn(dot, wide, arrived)
         teachers = (length / jnp.sqrt(jnp.sum(length**2, axis=0)))[None, None]
     reduced = jnp.concatenate([wide[:, :first], lower_factor(wide[:, first:])], axis=1)
-    # in a basis of all directions, rows that depend on others would take axes that are not there
+    # with n or more directions the basis is complete: dependent rows would need axes that do not exist
     students = jnp.where(sizes > n, reduced, wide[:, :n]).reshape(K, n, groups, seeds)
     return Carried(students, teachers, learner.kept(carry)), None
 
 
 def of_all_groups(terms: Iterable[Array]) -> Array:
-    """The sum over axes and groups of terms (..., groups, seeds), one for each axis."""
+    """Sum terms (..., groups, seeds), one for each axis, over axes and groups."""
     return jnp.sum(add_up(terms), axis=-2)
 
 
 def _randoms(program: Program, arguments: Arguments, learner: Learner, key: Array) -> tuple[Array, Array, Any]:
-    """Normals and chis (blocks, ..., groups times seeds) and the learner's noise of some blocks."""
+    """Draw normals and chis (blocks, ..., groups * seeds) and the learner's noise of some blocks."""
     M, vectors, dtype, n = program.M, program.vectors, program.dtype, program.K + program.teachers
     wide = program.groups * SEEDS
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
-    rows = -(-learner.normals * M // program.groups)  # of the noise, whose lanes are the seeds
+    rows = -(-learner.normals * M // program.groups)  # rows of the learner's noise, which has one column per seed
     shapes = (BLOCKS, len(axis) + rows, wide), (BLOCKS, learner.uniforms * M, SEEDS)
     all_normals, uniforms = normals_and_uniforms(key, *shapes)
     normals, of_noise = all_normals[:, : len(axis)], all_normals[:, len(axis) :].reshape(BLOCKS, -1, SEEDS)
     sizes = jnp.repeat(arguments.sizes, SEEDS)
-    # a branch: a loop that looks up which axes exist is slower
+    # a branch: indexing the existing axes in the loop is slower
     exists = partial(jnp.where, axis[:, None] < sizes)
     has_small_groups = jnp.min(arguments.sizes) < n + vectors
     normals = jax.lax.cond(has_small_groups, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
@@ -213,8 +227,11 @@ def _randoms(program: Program, arguments: Arguments, learner: Learner, key: Arra
 
 
 def _parts(carried: Carried, scale: Array) -> tuple[Array, Array, Array]:
-    """Parts of students along (K, M, seeds) and across (K, K, seeds) axes that span the teachers, and the coordinates
-    of the teachers' basis (M, M, seeds) on these axes, with groups scaled by `scale`."""
+    """Decompose students into components along axes that span the teachers and the rest.
+
+    Groups are scaled by `scale`. Returns the components (K, M, seeds), the Gram matrix (K, K, seeds) of the rest, and
+    the coordinates (M, M, seeds) of the teachers' basis on these axes.
+    """
     students, teachers = carried.students * scale[:, None], carried.teachers * scale[:, None]
     number = len(teachers)
     axes: list[tuple[Array, Array]] = []
@@ -237,8 +254,10 @@ def _parts(carried: Carried, scale: Array) -> tuple[Array, Array, Array]:
 
 
 def _apart(vectors: Array, axis: Array, square: Array) -> tuple[Array, Array]:
-    """Vectors (..., M, groups, seeds) less their parts along an axis of this squared length, and these parts; an axis
-    of length 0 has none."""
+    """Subtract from vectors (..., M, groups, seeds) their projections onto an axis of this squared length.
+
+    Returns the rest and the components along the axis, which are 0 for an axis of length 0.
+    """
     coefficient = jnp.sum(vectors * axis, axis=(-3, -2)) / jnp.where(square > 0, square, 1.0)
     coefficient = jnp.where(square > 0, coefficient, 0.0)
     return vectors - coefficient[..., None, None, :] * axis, coefficient * jnp.sqrt(square)

@@ -1,4 +1,4 @@
-r"""The weights of least empirical risk by message passing, a second solver beside those that descend.
+r"""Minimisation of the empirical risk by message passing, an alternative to descent methods.
 
 In `simulate.kernels.message_passing`, with the proximal points p of the loss and w of the penalty,
 
@@ -7,7 +7,7 @@ In `simulate.kernels.message_passing`, with the proximal points p of the loss an
 
 Fixed points are minima, whatever V and s are: there :math:`X\mathbf w/\sqrt N = \omega + V\mathbf g = p`, so that g is
 minus the slope of the loss at the fields, and :math:`X^T\mathbf g/\sqrt N = \mathbf r - s\mathbf w` is the slope of the
-penalty. So the steps end with the slopes that the certificate needs, those of examples at kinks included.
+penalty. So the steps end with the slopes that the certificate needs, including the slopes of examples at kinks.
 """
 
 from __future__ import annotations
@@ -25,17 +25,20 @@ from simulate.minimisers.problem import Minimum, Problem
 from statmech.convex.losses import OfStability
 from statmech.convex.prox import force, prox, response
 
-DAMPED = 0.5  # fraction of the weights that is kept where steps without damping do not converge
-LEAST = 1e-8  # variance of a weight and stiffness, above it; no minimum depends on them
-EXACT = 1e-12  # relative change of the weights at which a quick minimum has converged
-SHARE = 2  # its steps are fewer than the dimensions divided by this, so that it costs less than interior points
-EARLY = 20  # steps after which its rate of convergence is known
-STILL = 3  # steps in a row that change no sign: the signs may be those of the minimum
-CHEAP = 6  # number of weights that are not 0, squared, per N and step left, up to which solving for them costs less
+DAMPED = 0.5  # fraction of the old weights in a step, if undamped steps do not converge
+LEAST = 1e-8  # also the lowest variance of a weight; no minimum depends on it
+EXACT = 1e-12  # relative change of the weights
+SHARE = 2  # more than dimensions / divisor steps would cost more than interior points
+EARLY = 20  # fewer steps do not show the rate of convergence
+STILL = 3  # consecutive steps without a sign change: the signs may be correct
+CHEAP = 6  # limit of (number of nonzero weights)^2 / (N * steps left) where a direct solve costs less
 
 
 class Minimised(NamedTuple):
-    """Weights (N,), slopes of the loss (P,), the steps, and whether the last one has left the weights unchanged."""
+    """The result of message passing: weights (N,), slopes of the loss (P,) and the number of steps.
+
+    `converged` is True if the last step has left the weights unchanged.
+    """
 
     w: np.ndarray
     slopes: np.ndarray
@@ -44,19 +47,20 @@ class Minimised(NamedTuple):
 
 
 def minimise_by_messages(problem: Problem, steps: int = 2000, settled: float = 1e-11) -> Minimised:
-    r"""The weights of least risk, :math:`\sum_\mu\ell(x_\mu) + r(\mathbf w)`, by message passing.
+    r"""Minimise the risk :math:`\sum_\mu\ell(x_\mu) + r(\mathbf w)` by message passing.
 
-    For inputs of independent entries, first without damping, then with it. It may not converge where the penalty hardly
-    decides between minima (l1 below N examples, the absolute loss, at small lam; hinge and l1), or for other inputs.
+    For inputs with independent entries, first without damping, then with damping. It may not converge for other inputs,
+    or where the penalty hardly distinguishes minima (l1 below N examples, the absolute loss, at small lam; hinge and
+    l1).
 
     Parameters
     ----------
     problem : Problem
-        What is minimised.
+        The objective to minimise.
     steps : int
-        The most steps, without damping and with it.
+        Maximal number of steps without damping, and again with damping.
     settled : float
-        Relative change of the weights in a step at which they have converged.
+        Relative change of the weights in a step that counts as converged.
 
     Returns
     -------
@@ -77,15 +81,18 @@ def minimise_by_messages(problem: Problem, steps: int = 2000, settled: float = 1
     return damped._replace(steps=result.steps + damped.steps)
 
 
-@np.errstate(all="ignore")  # where it diverges
+@np.errstate(all="ignore")  # the steps may diverge
 def quick_minimum(problem: Problem) -> Minimum:
-    """The minimum where few steps without damping reach it, or its signs; else its gap is infinite."""
+    """Find the minimum, or its signs, in few steps without damping.
+
+    If this fails the gap of the result is infinite.
+    """
     problem = _of_residuals(problem)
     max_steps, stable_steps, before = min(problem.B.shape) // SHARE, 0, np.zeros(problem.B.shape[1])
     for steps, (w, g, change) in enumerate(islice(_moves(problem), max_steps), 1):
         if change <= EXACT:
             return Minimum(w, gap_of(problem, w, -g))
-        progress = np.log(change) / np.log(EXACT)  # the part of the way behind, on a logarithmic scale
+        progress = np.log(change) / np.log(EXACT)  # fraction of the convergence achieved, on a logarithmic scale
         if steps >= EARLY and not progress >= steps / max_steps:
             break
         stable_steps, before = stable_steps + 1 if np.array_equal(np.sign(w), before) else 0, np.sign(w)
@@ -98,13 +105,13 @@ def quick_minimum(problem: Problem) -> Minimum:
 
 
 def _solves_cheaply(problem: Problem, w: np.ndarray, left: float) -> bool:
-    """True if the equations of the weights that are not 0 cost less than the steps that are left."""
+    """Return True if solving for the nonzero weights costs less than the remaining steps."""
     smooth = problem.l1 > 0 and not problem.loss.kinks
     return smooth and bool(np.count_nonzero(w) ** 2 < CHEAP * left * len(w))
 
 
 def _of_residuals(problem: Problem) -> Problem:
-    """Return the problem with a loss of residuals on labels as one of residuals, whose proximal point is known."""
+    """Convert a loss of residuals on labels into a loss of residuals, whose proximal point is known."""
     if not isinstance(problem.loss, OfStability):
         return problem
     return problem._replace(B=-problem.B, c=1 - problem.c, loss=problem.loss.residual)
@@ -112,7 +119,7 @@ def _of_residuals(problem: Problem) -> Problem:
 
 @np.errstate(all="ignore")
 def _attempt(problem: Problem, steps: int, settled: float, kept: float = 0.0) -> Minimised:
-    """Steps until the weights are settled."""
+    """Iterate until the weights have converged or diverged."""
     for num_steps, (w, g, change) in enumerate(islice(_moves(problem, kept), steps), 1):  # noqa: B007
         if change <= settled or not np.isfinite(change):
             break
@@ -120,14 +127,14 @@ def _attempt(problem: Problem, steps: int, settled: float, kept: float = 0.0) ->
 
 
 def _moves(problem: Problem, kept: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """The weights (N,) after each step from 0, minus the slopes of the loss (P,), and the relative change."""
+    """Yield after each step the weights (N,), minus the slopes of the loss (P,), and the relative change."""
     w = np.zeros(problem.B.shape[1])
-    V = 1 / max(problem.l2, LEAST) if problem.l2 > 0 else 1.0  # that of a weight under the penalty alone
+    V = 1 / max(problem.l2, LEAST) if problem.l2 > 0 else 1.0  # variance of a weight under the penalty alone
     return messages(problem.B, _risk(problem), _shrunk(problem), w, V, kept=kept, root=1.0)
 
 
 def _risk(problem: Problem) -> Output:
-    """The output function of a loss."""
+    """Make the output function of a loss."""
     loss = problem.loss
 
     def output(h: np.ndarray, V: float) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +146,7 @@ def _risk(problem: Problem) -> Output:
 
 
 def _shrunk(problem: Problem) -> Estimate:
-    """The weights of least :math:`sw^2/2 - rw` and penalty."""
+    """Make the function that minimises :math:`sw^2/2 - rw` plus the penalty."""
     l1, l2 = problem.l1, problem.l2
 
     def estimate(r: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:

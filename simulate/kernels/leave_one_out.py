@@ -1,13 +1,13 @@
-r"""The fields of all rows of a table, each of a learner that has not seen the row.
+r"""Leave-one-out fields of the rows of a table: each row's learner is fitted without this row.
 
-Of a smooth loss one fit to all rows is enough: one step of Newton's method takes row i away. With the rows
+For a smooth loss one fit to all rows is enough: one step of Newton's method removes row i. With the rows
 :math:`\mathbf b_i` of a problem's B, its Hessian H, and the slopes and curvatures of the loss at :math:`x_i`,
 
 .. math:: v_i = \mathbf b_i^T H^{-1}\mathbf b_i, \qquad V_i = \frac{v_i}{1 - v_i\ell_i''}, \qquad
           x_i^{\setminus i} = x_i + V_i\,\ell_i',
 
 the cavity equation of theory, row by row; exact for least squares (Rad & Maleki 2020). A loss with kinks has no such
-step: its fields are those of fits without a tenth of the rows.
+step: its fields come from fits without a tenth of the rows.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from simulate.minimisers.problem import Problem
 from statmech.convex.losses import Loss
 from statmech.real_table import RealTable
 
-FOLDS = 10  # of the fits of a loss with kinks
-MIN_CURVATURE = 1e-12  # of an intercept, in units of a row's, where rows have none
-MIN_REMAINDER = 1e-9  # of 1 - v l'', which is above 0 but for rounding
+FOLDS = 10  # for losses with kinks
+MIN_CURVATURE = 1e-12  # per row; applies where the rows have no curvature
+MIN_REMAINDER = 1e-9  # lower bound of 1 - v l'', which is positive except for rounding
 
 
 def left_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool) -> np.ndarray:
-    """Return the stability y h (n,) of each row's label, or the residual y - h of its number, without the row.
+    """Return the argument of the loss (n,) of each row for a learner fitted without the row.
+
+    The argument is the stability y h of a label, or the residual y - h of a number.
 
     Parameters
     ----------
     table
         The table.
     loss
-        The loss as a config names it.
+        The loss named in a config.
     lam
         Strength of the l2 penalty, above 0.
     intercept
@@ -64,7 +66,7 @@ def left_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool
 
 
 def newton_step_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """Return the argument of a smooth loss (P,) of each row, for weights that are learnt without the row.
+    """Return the argument of a smooth loss (P,) of each row, for weights learnt without the row.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""Approximate message passing (AMP), which finds weights from outputs of their fields w.x/sqrt(N).
+r"""Approximate message passing (AMP): it estimates weights from outputs of their fields w.x/sqrt(N).
 
 For inputs X (P, N) of independent entries of mean 0 and variance 1, with the mean V of the weights' variances,
 
@@ -8,7 +8,7 @@ For inputs X (P, N) of independent entries of mean 0 and variance 1, with the me
           w_i, v_i = \text{estimate}(r_i, s), \qquad V = \frac1N\sum_i v_i
 
 (Rangan 2011, with scalar variances; the term :math:`V\mathbf g`, with g of the step before, is Onsager's). The output
-function g and the estimate decide what is computed: the teacher's `score` and the prior's `posterior` give the
+function g and the estimate determine the result: the teacher's `score` and the prior's `posterior` give the
 Bayes-optimal estimate; the proximal points of a loss and of a penalty give the minimum of the empirical risk
 (`simulate.kernels.least_risk`). Undamped steps follow state evolution for such inputs.
 """
@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-Output = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # of omega and V: g, and minus its derivative
-Estimate = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # of r and s: weights and their variances
+Output = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # (omega, V) -> g, -dg/domega
+Estimate = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # (r, s) -> weights, variances
 
-SMALLEST = 1e-300  # length of weights that a change is divided by
-RECOVERED = 1e-9  # variance below which weights that are atoms are known; later steps would divide rounding by 0
+SMALLEST = 1e-300  # avoids division by 0 in relative changes
+RECOVERED = 1e-9  # discrete weights are then known, and later steps would divide rounding errors by 0
 
 
 def messages(
@@ -37,7 +37,7 @@ def messages(
     recovered: float = RECOVERED,
     root: float | None = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """The weights (N,) after each step from `w` of variance V, the g (P,) that has led to them, and their change.
+    """Yield the weights (N,) after each step from `w` of variance V, the g (P,) of the step, and the change.
 
     Parameters
     ----------
@@ -50,18 +50,18 @@ def messages(
     V : float
         Their mean variance.
     settled : float
-        Root mean square change of the weights in a step, relative to theirs, at which the steps end.
+        Root mean square change of the weights in a step, relative to the weights. The steps end below it.
     kept : float
-        Fraction of the weights that a step keeps (damping), which fixed points do not depend on.
+        Fraction of the old weights in a step (damping). Fixed points do not depend on it.
     recovered : float
-        Variance V below which the steps end.
+        Lowest variance V. The steps end below it.
     root : float
-        What X is divided by: the root of N, or 1 where it has been divided already.
+        Divisor of X: the root of N, or 1 if X has already been divided.
 
     Yields
     ------
     w, g, change : arrays (N,), (P,), float
-        The weights, g, and their relative root mean square change. It ends where they are settled, or recovered.
+        The weights, g, and the relative root mean square change of the weights.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def messages(
     root = np.sqrt(N) if root is None else root
     while recovered < V:
         g, steepness = output(X @ w / root - V * g, V)
-        s = max(float(np.sum(steepness)) / N, 0.0)  # few labels, of which some are flipped, may give less
+        s = max(float(np.sum(steepness)) / N, 0.0)  # few, partly flipped labels may give a negative sum
         before = w
         w, variances = estimate(s * w + g @ X / root, s)
         w, V = kept * before + (1 - kept) * w if kept else w, float(np.mean(variances))

@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 
-DENSE = 2**22  # entries of sparse rows that are converted to dense at a time
+DENSE = 2**22  # sparse rows are converted to dense arrays in chunks of this size
 
 
 def wrong(field: Any) -> Any:
-    """True for a misclassified or undecided example (else w = 0 would never learn), in NumPy or JAX."""
+    """Return True for a misclassified or undecided example, in NumPy or JAX.
+
+    Undecided examples count as wrong: w = 0 would otherwise never learn.
+    """
     return field <= 0
 
 
 def mistakes(w: np.ndarray, z: Any, block: int = 64) -> Iterator[tuple[int, np.ndarray]]:
-    """One pass over the examples times their labels z (P, N), dense or sparse rows: each mistake and the w after it.
+    """Make one pass over the rows z (P, N), examples times labels, and yield each mistake and the new w.
 
-    Blocks of examples are evaluated together up to their first mistake. `w` is the student before the pass, and is not
-    changed.
+    Rows are dense or sparse. Blocks of examples are evaluated together up to their first mistake. `w` is the student
+    before the pass and is not changed.
 
     >>> [int(index) for index, _ in mistakes(np.zeros(1), np.array([[1.0], [2.0], [-1.0], [0.5]]))]
     [0, 2, 3]

@@ -1,9 +1,9 @@
 r"""Networks that learn several tasks, as learners: each step draws the task of its example.
 
-The step at t = steps/N is one of task k with the probability :math:`p_k(t)` of the protocol (`statmech.protocols`),
-which the course of a block holds for each of its steps; one uniform of the step's own chooses k. The teacher then has
-the output weights of that task, and with heads of their own the second layer is that of the task, which alone changes.
-Heads are carried one after the other along the axis of units.
+The step at t = steps/N belongs to task k with the protocol's probability :math:`p_k(t)` (`statmech.protocols`), stored
+in the step rates of a block; one uniform number per step chooses k. The teacher then has the output weights of that
+task. If each task has its own head, the student uses the head of that task as second layer and changes only this head.
+The heads are concatenated along the axis of units.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from statmech.schedules import Changes
 
 @dataclass(frozen=True)
 class TaskNetworks(Networks):
-    """A network that learns several tasks; `w` (tasks, M) are the output weights of the teacher units in each."""
+    """A network that learns several tasks.
+
+    `w` (tasks, M) are the output weights of the teacher units in each task.
+    """
 
     @property
     def uniforms(self) -> int:  # type: ignore[override]
-        """One that draws the task, and one for each unit that may be silent."""
+        """Uniforms per step: one draws the task, and one more for each unit that may be silent."""
         return 1 + self.masked
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> tuple[Noise, Array]:
@@ -41,7 +44,7 @@ class TaskNetworks(Networks):
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Any], now: Course | None
     ) -> tuple[Array, Array]:
-        """The students' f and their new heads."""
+        """Return the students' f and their new heads."""
         assert now is not None
         assert now.shares is not None
         active, (noise, uniform) = example
@@ -55,7 +58,7 @@ class TaskNetworks(Networks):
 
 
 def task(cell: NetworkTaskCell, dtype: str) -> Task:
-    """The task of an engine: a network of several tasks in the order of its protocol."""
+    """Return the task of an engine: a network of several tasks in the order of its protocol."""
     single_task = networks.task(cell, dtype)
     changes: Changes = stacked([cell.changing])
     return replace(

@@ -5,14 +5,14 @@ With the fields :math:`y_m` and :math:`h_k` of one example (`statmech.scenarios.
 .. math:: e = \tau + \sigma\xi - \sum_k v_k g(h_k), \qquad f_k = \eta v_k g'(h_k)\,e, \qquad
           v_k \leftarrow v_k + \frac{\eta_v}{N} g(h_k)\,e,
 
-where :math:`\tau = \sum_m w_m g_T(y_m)` or its sign. With dropout one uniform of each unit decides, for each example,
-whether it is silent; its g and g' are then 0, and those of others are divided by 1 - p. The second layer v is carried
-from step to step and from block to block: with it the fields are all that a step needs, so that both engines are exact
-for networks as for perceptrons.
+where :math:`\tau = \sum_m w_m g_T(y_m)` or its sign. With dropout one uniform per unit and example decides whether the
+unit is silent. The g and g' of silent units are 0, and all others are divided by 1 - p. The second layer v is passed
+from step to step and from block to block. A step then needs nothing but the fields, so that both engines are exact for
+networks as for perceptrons.
 
-Without dropout students that start identical get the same changes. One of each such group is simulated, and counts in
-the output as often as there are `copies` of it: rounding would separate copies, and a plateau would amplify their
-difference.
+Without dropout, students that start identical receive the same changes. One student of each such group is simulated,
+and counts in the output as often as there are `copies`: rounding would separate copies, and a plateau would amplify
+their difference.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from statmech.scenarios.network_matrices import rows_of
 
 
 class Noise(NamedTuple):
-    """The noise of steps: that on the teacher's output, or None, and a uniform for each unit that may be silent."""
+    """The noise of steps: on the teacher's output, or None, and a uniform for each unit that may be silent."""
 
     output: Array | None
     units: tuple[Array, ...] = ()
@@ -43,8 +43,11 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True)
 class Networks(Learner):
-    """A network that learns from another; `rows` (M, M) are the teacher's units in an orthonormal basis, B_m/sqrt N,
-    and `dropout` is None if no unit is ever silent."""
+    """A network that learns from another network.
+
+    `rows` (M, M) are the teacher's units B_m/sqrt N in an orthonormal basis. `dropout` is None if no unit is ever
+    silent.
+    """
 
     sizes: ClassVar[bool] = True
     family: Family
@@ -65,17 +68,17 @@ class Networks(Learner):
 
     @property
     def uniforms(self) -> int:  # type: ignore[override]
-        """One for each unit that may be silent."""
+        """Uniforms per step: one for each unit that may be silent."""
         return self.masked
 
     @property
     def masked(self) -> int:
-        """The number of units that may be silent: none, or all."""
+        """The number of units that may be silent: 0 or all."""
         return 0 if self.dropout is None else len(self.copies)
 
     @property
     def normals(self) -> int:  # type: ignore[override]
-        """One if there is noise."""
+        """Normals per step: one if the output has noise."""
         return int(self.noisy)
 
     @cached_property
@@ -86,7 +89,7 @@ class Networks(Learner):
 
     @cached_property
     def teacher_activation(self) -> Activation:
-        """The teacher's."""
+        """The teacher's activation with its parameters."""
         activation: Activation = self.of_teacher(**self.teacher_parameters)
         return activation
 
@@ -95,36 +98,36 @@ class Networks(Learner):
         return self.noise_of(normals, parts_of(uniforms, self.masked), dtype)
 
     def noise_of(self, normals: Array, uniforms: tuple[Array, ...], dtype: Any) -> Noise:
-        """The noise from normals, and from the uniforms of each unit that may be silent."""
+        """Make the noise from normals, and from the uniforms of each unit that may be silent."""
         return Noise(self.sigma * normals.astype(dtype) if self.noisy else None, uniforms)
 
     def teachers(self, basis: Array) -> Array:
-        """The teacher's units."""
+        """Return the values of the teacher's units."""
         return combined(self.rows, basis, self.units)
 
     def examples(self, noise: Noise, active: Array) -> tuple[Array, Noise]:
-        """Whether there is a step, and its noise."""
+        """Return the mask of active steps and the noise."""
         return active, noise
 
     def begin(self, kept: Array, squared_length: Array) -> Array:
-        """The second layer."""
+        """Return the second layer."""
         return kept
 
     def kept(self, carry: Array) -> Array:
-        """The second layer."""
+        """Return the second layer."""
         return carry
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Noise], now: Course | None
     ) -> tuple[Array, Array]:
-        """The students' f and their new second layer."""
+        """Return the students' f and their new second layer."""
         f, gain = self.descent(carry, self.each(self.w, y), y, h, example, now)
         return f, (carry + gain).astype(h.dtype)  # an activation may compute in float64
 
     def descent(
         self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, Noise], now: Course | None
     ) -> tuple[Array, Array]:
-        """The students' f and the gain of their second layer, for one example.
+        """Compute the students' f and the gain of their second layer, for one example.
 
         Parameters
         ----------
@@ -133,9 +136,9 @@ class Networks(Learner):
         y, h
             Fields of teacher and students.
         example
-            Whether there is a step, and its noise, of standard deviation 1 if that changes with time.
+            Whether the step is active, and its noise, of standard deviation 1 if the deviation changes with time.
         now
-            The course of this step, if there is one.
+            The rates of this step, or None if they are constant.
         """
         g, derivative = self.activation.both(h)
         active, (noise, uniforms) = example
@@ -149,7 +152,10 @@ class Networks(Learner):
         return f.astype(h.dtype), self.eta_v / self.N * (g * error)
 
     def mask(self, uniforms: Sequence[Array], now: Course | None) -> Array:
-        """The factors on units in one step, from a uniform for each: 0, or 1/(1 - p) with the probability 1 - p."""
+        """Return the factors on units in one step, from a uniform for each unit.
+
+        A factor is 1/(1 - p) with the probability 1 - p, else 0.
+        """
         silent = self.dropout if now is None or now.dropout is None else now.dropout
         assert silent is not None
         active = 1 - silent
@@ -157,23 +163,26 @@ class Networks(Learner):
         return jnp.where(values < active, 1 / active, 0.0)
 
     def label(self, w: Array, y: Array, noise: Array | None) -> Array:
-        """The output, with noise, of a teacher of weights w, from its fields."""
+        """Compute the output, with noise, of a teacher with weights w from its fields."""
         output = self.sum(w * self.teacher_activation.both(y)[0])
         if self.sign:
             output = jnp.sign(output)
         return output if noise is None else output + noise
 
     def each(self, values: Array, like: Array) -> Array:
-        """Values of units, along the axis of units of an array of one step."""
+        """Reshape values of units to broadcast with a step's array `like`."""
         return values if self.units else values.reshape(-1, *[1] * (like.ndim - 1))
 
     def sum(self, values: Array) -> Array:
-        """The sum over units, which keeps their axis."""
+        """Sum over units and keep their axis."""
         return jnp.sum(values, axis=self.units, keepdims=True)
 
 
 def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> Task:
-    """The task of a network, for an engine; side by side with other cells of the same program."""
+    """Return the task of a network, for an engine.
+
+    With `others`, cells of the same program are simulated side by side.
+    """
     first, group = distinct(cell)
     R, Q, v = cell.units.R[first], cell.units.Q[np.ix_(first, first)], cell.units.v[..., first]
     rows = rows_of(np.block([[cell.T, R.T], [R, Q]]))
@@ -202,7 +211,7 @@ def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> T
 
 
 def _numbers(cell: NetworkCell) -> dict[str, Any]:
-    """The numbers in which cells of one program may differ."""
+    """Collect the numbers that may differ between cells of one program."""
     parameters = {"parameters": reals_of(cell.activation), "teacher_parameters": reals_of(cell.teacher_activation)}
     sigma = 1.0 if "noise" in dict(cell.controls) else cell.noise
     dropout = {"dropout": cell.dropout} if cell.drops else {}
@@ -210,21 +219,21 @@ def _numbers(cell: NetworkCell) -> dict[str, Any]:
 
 
 def distinct(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
-    """The first student of each group of identical ones, and the number of each student's group (K,)."""
+    """Find the first student of each group of identical students, and the group (K,) of each student."""
     if cell.drawn or cell.drops:
         return np.arange(cell.K), np.arange(cell.K)
     R, Q, v = cell.units
-    described = np.column_stack([R, Q, v.T, np.diagonal(Q)])  # v (K,), or (heads, K) of several tasks
+    described = np.column_stack([R, Q, v.T, np.diagonal(Q)])  # v (K,), or (heads, K) for several tasks
     same = (described[:, None] == described[None]).all(-1) & (np.diagonal(Q) == Q)
     first, group = np.unique(np.argmax(same, axis=1), return_inverse=True)
     return first, group
 
 
 def parts_of(uniforms: Array, number: int) -> tuple[Array, ...]:
-    """So many uniforms of each step, arrays with an axis of steps, from the uniforms of all."""
+    """Split the uniforms of all steps into `number` arrays, each with an axis of steps."""
     return tuple(jnp.split(uniforms, number, axis=0 if uniforms.ndim == 1 else -2)) if number else ()
 
 
 def reals_of(activation: Activation) -> dict[str, float]:
-    """The real parameters of an activation, which a program takes as data."""
+    """Return the real parameters of an activation, which a program takes as data."""
     return {name: getattr(activation, name) for name in family_of(activation).reals}

@@ -1,8 +1,8 @@
 r"""Perceptrons that learn several tasks: each step draws the task of its example, whose teacher gives the label.
 
-The step at t = steps/N is one of task k with the probability :math:`p_k(t)` of the protocol (`statmech.protocols`),
-which the course of a block holds for each of its steps. One uniform chooses k, and where it lies in the part of task k
-whether the label is flipped: the first fraction :math:`p_f` of each part is.
+The step at t = steps/N belongs to task k with the protocol's probability :math:`p_k(t)` (`statmech.protocols`), stored
+in the step rates of a block. One uniform number chooses k by the interval of (0, 1) that contains it. The label is
+flipped if the number lies in the first fraction :math:`p_f` of that interval.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class TaskPerceptrons(OfUniforms):
     rows: Array = 1.0
 
     def teachers(self, basis: Array) -> Array:
-        """The teachers of all tasks."""
+        """Return the values of the teachers of all tasks."""
         return combined(self.rows, basis, self.units)
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array], now: Course | None
     ) -> tuple[Array, Array]:
-        """The student's f and its new squared length."""
+        """Return the student's f and its new squared length."""
         assert now is not None
         assert now.shares is not None
         (active, uniform), tasks = example, len(self.rows)
@@ -48,7 +48,7 @@ class TaskPerceptrons(OfUniforms):
 
 
 def task(cell: OnlineTaskCell, dtype: str) -> Task:
-    """The task of an engine: a perceptron of several teachers in the order of its protocol, or of one."""
+    """Return the task of an engine: a perceptron of one or several teachers in the order of its protocol."""
     single_task = replace(perceptrons.task(cell, dtype), batch=cell.batch)
     if cell.tasks == 1:
         return single_task

@@ -1,8 +1,8 @@
 r"""Attention: margins evaluated a few features at a time, and no further than needed (Pelossof & Ying).
 
-The features of an example are summed between looks, :math:`S_i = \sum_{j\le i} w_jz_j`. Where :math:`S_i` reaches a
-level :math:`\tau` (`statmech.boundaries`) the example is assumed to be right, and its other features are not evaluated:
-a loop over features, which is compiled when the first walk needs it (`simulate.kernels.first_passage`).
+The features of an example are summed up to checkpoints, :math:`S_i = \sum_{j\le i} w_jz_j`. Where :math:`S_i` reaches a
+level :math:`\tau` (`statmech.boundaries`) the example is assumed to be right, and its other features are not evaluated.
+The loop over features is compiled when it is first needed (`simulate.kernels.first_passage`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 
 from statmech.boundaries import Boundary, rise, threshold
 
-ENOUGH = 10  # margins before the first stop
-MEMORY = 200  # averaging window, in margins, of the running mean and variance, which grow with w
-FEWEST, MOST = 8, 8192  # examples in a block, which is half as large after a mistake, else twice
+ENOUGH = 10
+MEMORY = 200  # averaging window of the running mean and variance, which grow with w
+FEWEST, MOST = 8, 8192  # a block is half as large after a mistake, else twice as large
 ARRAY: Final = ("C", "A", "W")  # requirements of compiled loops: contiguous, aligned, writeable
 
 
 class Walks(NamedTuple):
-    """The sums where each walk ended and the numbers of features evaluated, both (m,)."""
+    """The sum where each row stopped, and its number of evaluated features, both (m,)."""
 
     sums: np.ndarray
     features: np.ndarray
@@ -36,7 +36,7 @@ def walks(
     slope: float = 0.0,
     two_sided: bool = False,
 ) -> Walks:
-    """Sum rows z times w from left to right, and stop each at the first look where it reaches the level.
+    """Sum rows z times w from left to right, and stop each row at the first checkpoint above the level.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def walks(
     w
         Weights (n,).
     looks
-        Numbers of features after which sums are compared with the level, increasing to n.
+        Increasing numbers of features, up to n: sums are compared with the level there.
     tau
         The level.
     start
@@ -69,7 +69,7 @@ def walks(
 
 
 def sums_at(z: np.ndarray, w: np.ndarray, looks: np.ndarray) -> np.ndarray:
-    """The sums of rows z (m, n) times w after each of `looks`, the last of which is n, wherever evaluation stops.
+    """Return the sums of rows z (m, n) times w at increasing checkpoints up to n.
 
     >>> sums_at(np.array([[2.0, -9.0, 1.0]]), np.ones(3), np.array([2, 3]))
     array([[-7., -6.]])
@@ -78,28 +78,28 @@ def sums_at(z: np.ndarray, w: np.ndarray, looks: np.ndarray) -> np.ndarray:
 
 
 class Level(NamedTuple):
-    """The level at which walks stop: tau, which rises by slope until the end."""
+    """The level that stops a sum: tau, which rises by `slope` until the end."""
 
     tau: float
     slope: float
 
 
 class Lesson(NamedTuple):
-    """The result of successive examples up to the end of a block with probes, or to a mistake of which to learn."""
+    """The result of consecutive examples, up to the end of a block with probes or to a mistake."""
 
     last: int  # index of the last example
-    features: int  # evaluated in total
+    features: int  # features evaluated in total
     stopped: np.ndarray  # True for examples that were not evaluated to the end
-    margins: np.ndarray  # of the probes
+    margins: np.ndarray  # margins of the probes
     mistaken: bool  # the last example's margin does not exceed theta
-    margin: float  # of the last example, up to where its evaluation ended
-    lost: int  # examples that were stopped although their margins are not positive, counted if it `learns`
+    margin: float  # partial margin of the last example, up to the feature where its evaluation ended
+    lost: int  # examples stopped although their margins are not positive, counted if the student `learns`
 
 
 class Attentive:
-    """The state of a student: weights w (n,), a bias b, and mean and variance of its margins, estimated from probes.
+    """A student with weights w (n,), a bias b, and mean and variance of its margins estimated from probes.
 
-    Its level is that of margins which are compared with theta.
+    Its level applies to margins that are compared with theta.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Attentive:
         self.level = Level(np.inf, 0.0)
 
     def take(self, margins: np.ndarray) -> None:
-        """Update the exponentially weighted mean and variance, and the level that they imply."""
+        """Update the exponentially weighted mean and variance, and the resulting level."""
         if not margins.size:
             return
         for margin in margins:
@@ -124,12 +124,15 @@ class Attentive:
             self._watch()
 
     def know(self, mean: float, variance: float) -> None:
-        """Set mean and variance that are known without probes."""
+        """Set a mean and variance known without probes."""
         self.probes, self.mean, self.variance = max(self.memory, ENOUGH), mean, variance
         self._watch()
 
     def blind(self) -> float:
-        """The level for examples of unknown label: that of a walk without drift, compared with 0."""
+        """Return the level for examples of unknown label.
+
+        It is the level of a walk without drift, compared with 0.
+        """
         if not np.isfinite(self.level.tau):
             return np.inf
         return float(threshold(self.boundary, self.error_rate, 0.0, self.variance))
@@ -140,7 +143,7 @@ class Attentive:
 
 
 class Student(Protocol):
-    """Weights w (n,), a bias b and a level, which change during learning, and the threshold theta of its margins."""
+    """Weights w (n,), a bias b and a level, which change during learning, and the threshold theta of margins."""
 
     w: np.ndarray
     b: float
@@ -157,24 +160,26 @@ def lessons(
     block: int = 64,
     learns: bool = False,
 ) -> Iterator[Lesson]:
-    """Make one pass over the examples; the caller updates the student after each lesson.
+    """Make one pass over the examples and yield the result of each block.
+
+    The caller updates the student after each result.
 
     Parameters
     ----------
     student
-        Weights, bias and level; read at each lesson.
+        Weights, bias and level; read at the start of each block.
     z
         Examples times their labels (m, n).
     start
-        Labels (m,), with which the bias enters; 0 for none.
+        Factors of the bias (m,): the labels, or 0 without a bias.
     probes
         True for examples that are evaluated fully (m,): their margins are an unbiased sample.
     looks
-        Numbers of features after which sums are compared with the level.
+        Increasing numbers of features, up to n: sums are compared with the level there.
     block
-        Number of examples in the first block: at its end the level follows its probes.
+        Number of examples in the first block. The level is updated from its probes at its end.
     learns
-        True to add each mistaken example to the student's w in place (no bias): the caller only updates the level.
+        True to add each mistaken example to the student's w in place (no bias). The caller then updates only the level.
     """
     from simulate.kernels.first_passage import walk  # needs Numba
 

@@ -1,7 +1,7 @@
-"""Perceptrons as learners: K students of one teacher, each of which learns by the same rule on its own field.
+"""Perceptrons as learners: K students of one teacher, each with the same rule on its own field.
 
 A student's modulation is :math:`f_k = \\eta\\,\\sigma\\,g(\\sigma u_k, l_k)` with the label :math:`\\sigma` and the
-normalised field :math:`u_k = h_k/l_k`. They carry their squared lengths from step to step.
+normalised field :math:`u_k = h_k/l_k`. Squared lengths are passed from step to step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Perceptrons(Learner):
-    """Students of one rule, whose labels are flipped with the probability `flip`."""
+    """Students of one rule whose labels are flipped with the probability `flip`."""
 
     uniforms: ClassVar[int] = 1
     family: Family
@@ -51,25 +51,25 @@ class Perceptrons(Learner):
         return self.rule.eta
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
-        """1 for a true label, -1 for a flipped one."""
+        """Return 1 for a true label, -1 for a flipped label."""
         return jnp.where(uniforms < self.flip, -1.0, 1.0).astype(dtype)
 
     def examples(self, noise: Array, active: Array) -> Array:
-        """1 for a true label, -1 for a flipped one, and 0 where there is no step."""
+        """Return 1 for a true label, -1 for a flipped label, and 0 without a step."""
         return jnp.where(active.reshape(-1, *[1] * (noise.ndim - 1)), noise, 0.0)
 
     def begin(self, kept: tuple[()], squared_length: Array) -> Array:
-        """The squared lengths."""
+        """Return the squared lengths."""
         return squared_length
 
     def kept(self, carry: Array) -> tuple[()]:
-        """Nothing: the squared lengths are those of the weights."""
+        """Return nothing: the weights determine the squared lengths."""
         return ()
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, right: Array, now: Course | None
     ) -> tuple[Array, Array]:
-        """The modulations f and the students' new squared lengths."""
+        """Return the modulations f and the students' new squared lengths."""
         label = jnp.where(y > 0, right, -right)
         length = jnp.sqrt(carry)
         # length 0 has no direction: its normalised field is set to 0, an error only for a rule with a margin > 0
@@ -82,25 +82,25 @@ class Perceptrons(Learner):
 
 @dataclass(frozen=True)
 class OfUniforms(Perceptrons):
-    """Students of one rule, whose labels are decided at each step, by one uniform."""
+    """Students of one rule whose labels are decided at each step by one uniform number."""
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
-        """The uniforms that decide on labels."""
+        """Return the uniform numbers that decide on labels."""
         return uniforms
 
     def examples(self, noise: Array, active: Array) -> Any:
-        """Whether there is a step, and its uniform."""
+        """Return the mask of active steps and the uniform numbers."""
         return active, noise
 
 
 @dataclass(frozen=True)
 class OfChangingLabels(OfUniforms):
-    """Students of one rule, whose labels are flipped with a probability that changes with time."""
+    """Students of one rule whose labels are flipped with a probability that changes with time."""
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: Any, now: Course | None
     ) -> tuple[Array, Array]:
-        """The modulations f and the students' new squared lengths."""
+        """Return the modulations f and the students' new squared lengths."""
         assert now is not None
         active, uniform = example
         right = jnp.where(active, jnp.where(uniform < now.noise, -1.0, 1.0), 0.0).astype(h.dtype)
@@ -109,36 +109,39 @@ class OfChangingLabels(OfUniforms):
 
 @dataclass(frozen=True)
 class OfRows(Perceptrons):
-    """Students of one rule, whose examples have labels of their own: rows of a table, times their labels."""
+    """Students of one rule that learn rows of a table, multiplied by the table's labels."""
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, right: Array, now: Course | None
     ) -> tuple[Array, Array]:
-        """The modulations f and the students' new squared lengths; labels are those of the inputs, not of a field."""
+        """Return the modulations f and the students' new squared lengths.
+
+        Labels belong to the inputs and do not depend on a teacher's field.
+        """
         return super().step(carry, jnp.ones_like(y), h, norm, right, now)
 
 
 @dataclass(frozen=True)
 class OfClusters(OfRows):
-    """Students of one rule, whose examples belong to two clusters: the label is the cluster.
+    """Students of one rule that learn two clusters: the label is the cluster.
 
-    The centres lie on the axis of the direction between them, which takes the place of a teacher.
+    The direction between the centres replaces the teacher.
     """
 
     distance: Array = 0.0
     positives: Array = 0.0
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
-        """The labels, 1 or -1."""
+        """Return the labels, 1 or -1."""
         return jnp.where(uniforms < self.positives, 1.0, -1.0).astype(dtype)
 
     def centres(self, noise: Array) -> Array:
-        """The means of inputs with these labels, in the direction between the centres."""
+        """Return the means of inputs with these labels, along the direction between the centres."""
         return noise * jnp.where(noise > 0, 1 - self.positives, self.positives) * self.distance
 
 
 def task_of_clusters(cell: OnlineClusterCell) -> Task:
-    """The task of a student that learns two clusters online."""
+    """Return the task of a student that learns two clusters online."""
     online_task = task(cell, "float64")
     parameters = {name: online_task.parameters[name] for name in online_task.parameters}
     parameters |= {name: np.array([value]) for name, value in vars(cell.clusters).items()}
@@ -146,16 +149,19 @@ def task_of_clusters(cell: OnlineClusterCell) -> Task:
 
 
 def task_of_rows(cell: OnlineRowsCell) -> Task:
-    """The task of a student that learns the rows of a table online."""
+    """Return the task of a student that learns the rows of a table online."""
     online_task = task(cell, "float64")
     inputs = SignedRows(cell.inputs.path, cell.inputs.target, cell.inputs.raw)
     return replace(online_task, learner=Family(OfRows, online_task.learner.fixed), inputs=inputs)
 
 
 def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Task:
-    """The task of online learning by perceptrons, for an engine; side by side with other cells of the same program."""
+    """Return the task of online learning by perceptrons, for an engine.
+
+    With `others`, cells of the same program are simulated side by side.
+    """
     family, cells = family_of(cell.rule), [cell, *others]
-    with np.errstate(over="ignore"):  # beyond float32 it is infinite, and so is the student: see DivergedError
+    with np.errstate(over="ignore"):  # above float32's range it is infinite, and so is the student: see DivergedError
         parameters = {name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.reals}
     kind = OfChangingLabels if "flip" in dict(cell.controls) else Perceptrons
     return Task(

@@ -1,7 +1,7 @@
 r"""Rows of a real table, each times its label, as inputs of a stream.
 
-A step :math:`\eta\,y\,g(y\,\mathbf J\cdot\mathbf x/l, l)\,\mathbf x` is that of the input :math:`y\mathbf x` and
-the label 1.
+A step :math:`\eta\,y\,g(y\,\mathbf J\cdot\mathbf x/l, l)\,\mathbf x` equals the step for the input :math:`y\mathbf x`
+and the label 1.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from statmech.inputs import Rows
 class SignedRows(Rows):
     """Rows of a table with two classes, times their labels, drawn with replacement."""
 
-    exact = True  # errors are those on all rows, which need no new inputs
+    exact = True  # errors are computed on all rows, without new inputs
 
     def table(self, N: int) -> np.ndarray:
-        """The products (n, N)."""
+        """Return the products (n, N) of rows and labels."""
         from statmech.scenarios.labelled_rows import table_of  # here: most runs have no table
 
         table = table_of(self)

@@ -1,10 +1,10 @@
-r"""Where teachers and students start in the bases of groups, for `simulate.kernels.gram_of_groups`.
+r"""Initial teachers and students in the bases of groups, for `simulate.kernels.gram_of_groups`.
 
-In the basis of its span in a group of :math:`N_a` directions, a vector that is drawn after n others has n normals, and
-on the next axis a chi of :math:`N_a - n` degrees; coordinates beyond the :math:`N_a`-th are 0. Teachers are orthonormal
-in the space of all groups: those without a preferred direction are such vectors made orthonormal, and those of stated
-powers :math:`T_a` are perpendicular in each group that has a direction for each of them, of length
-:math:`\sqrt{T_a}` there (like those of `simulate.kernels.vectors`).
+In the basis of its span in a group of :math:`N_a` directions, a vector drawn after n others has n normals and, on the
+next axis, a chi with :math:`N_a - n` degrees; coordinates above the :math:`N_a`-th are 0. Teachers are orthonormal in
+the space of all groups. Without a preferred direction they are such vectors, orthonormalised. With given powers
+:math:`T_a` their parts have the length :math:`\sqrt{T_a}` in each group, and are perpendicular in each group with at
+least as many directions as teachers (as in `simulate.kernels.vectors`).
 """
 
 from __future__ import annotations
@@ -19,28 +19,31 @@ from statmech.random_numbers import generators
 
 
 class Start(NamedTuple):
-    """Coordinates in the bases of groups: an orthonormal basis of M teachers (M, M, groups, seeds), which spans the
-    first axes of each group, and K students (K, M + K, groups, seeds)."""
+    """Coordinates of teachers and students in the bases of groups.
+
+    An orthonormal basis of M teachers (M, M, groups, seeds), which spans the first axes of each group, and K students
+    (K, M + K, groups, seeds).
+    """
 
     teachers: np.ndarray
     students: np.ndarray
 
 
 def start_of(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, key: np.ndarray) -> Start:
-    """The start of a task.
+    """Draw the initial teachers and students of a task.
 
     Parameters
     ----------
     task
         The task.
     modes
-        Those of its inputs, one for each group.
+        Modes of its inputs, one for each group.
     sizes
         Numbers of directions (groups,).
     seeds
         Number of seeds.
     key
-        The words (2,) of the key of what is drawn.
+        Key (2,) of the random numbers.
     """
     [rng] = generators(key[None])
     teachers = _teachers(modes, sizes, task.M, seeds, rng)
@@ -53,17 +56,20 @@ def start_of(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, key: np.nd
 
 
 def _drawn(rng: np.random.Generator, number: int, after: int, size: int, seeds: int) -> np.ndarray:
-    """Vectors of `size` normals, drawn after others, in the basis of all: (number, after + number, seeds)."""
+    """Draw vectors of `size` normals after `after` others, in the basis of all vectors.
+
+    The shape is (number, after + number, seeds).
+    """
     rows = np.tril(rng.standard_normal((seeds, number, after + number)), after - 1)
     degrees = size - after - np.arange(number)
     chi_squared = rng.chisquare(np.maximum(degrees, 1), (seeds, number))
     rows[..., np.arange(number), after + np.arange(number)] = np.where(degrees > 0, np.sqrt(chi_squared), 0.0)
-    rows[..., size:] = 0.0  # there are no more axes
+    rows[..., size:] = 0.0  # the group has no more axes
     return np.moveaxis(rows, 0, -1)
 
 
 def _teachers(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.random.Generator) -> np.ndarray:
-    """The teachers' basis (M, M, groups, seeds): of the stated powers, or drawn without a preference."""
+    """Draw the teachers' basis (M, M, groups, seeds), with the given powers or without a preferred direction."""
     powers = modes.teacher
     if powers is not None and np.allclose(powers, modes.shares, rtol=1e-12):
         powers = None
@@ -81,14 +87,14 @@ def _teachers(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.rando
 
 
 def _divided(sizes: np.ndarray, seeds: int, rng: np.random.Generator) -> np.ndarray:
-    """The squared lengths (groups, seeds) of the parts of a vector of length 1 without a preferred direction."""
+    """Draw the squared lengths (groups, seeds) of the parts of a random unit vector."""
     squares = rng.chisquare(sizes, (seeds, len(sizes))).T
     divided: np.ndarray = squares / squares.sum(axis=0)
     return divided
 
 
 def _orthonormal(rows: np.ndarray) -> np.ndarray:
-    """Rows (n, axes, groups, seeds), made orthonormal in the space of all groups one after the other."""
+    """Orthonormalise rows (n, axes, groups, seeds) one after the other, in the space of all groups."""
     basis: list[np.ndarray] = []
     for row in rows:
         for axis in basis:

@@ -1,14 +1,14 @@
 r"""Examples whose inputs vary more in some directions than in others, and students measured on their population.
 
-Gaussian inputs and rows of a table stand in the eigenbasis of their covariance, inputs :math:`\sqrt N\mathbf x`. The
-teacher's field has variance 1: :math:`u = \sqrt S\,\mathbf B\cdot\mathbf x/\sigma_B + \sqrt{1-S}\,\xi` with
-:math:`\sigma_B^2 = \sum_i\omega_iB_i^2/N` of the very teacher that was drawn, so that the *misfit* 1 - S is noise.
-With powers :math:`T_a` the teacher is drawn, then scaled to :math:`|\mathbf B_a|^2 = NT_a` in each group. Random
-features :math:`\phi(F\mathbf z/\sqrt D) - \mu_0` have projections F drawn once per seed, and a teacher of the D latent
-variables.
+Gaussian inputs and rows of a table are expressed in the eigenbasis of their covariance, as :math:`\sqrt N\mathbf x`.
+The teacher's field has variance 1: :math:`u = \sqrt S\,\mathbf B\cdot\mathbf x/\sigma_B + \sqrt{1-S}\,\xi`. The
+variance :math:`\sigma_B^2 = \sum_i\omega_iB_i^2/N` is computed for the drawn teacher, so that the *misfit* 1 - S is
+pure noise. With powers :math:`T_a` the teacher is drawn, then scaled to :math:`|\mathbf B_a|^2 = NT_a` in each group.
+Random features :math:`\phi(F\mathbf z/\sqrt D) - \mu_0` have projections F drawn once per seed, and a teacher of the D
+latent variables.
 
-**Students are measured** from the covariance, exactly, where inputs are Gaussian; on all rows of a table; and on
-`FRESH` new inputs of random features, the same for all students of a seed.
+**Students are measured** exactly from the covariance where inputs are Gaussian, on all rows of a table, and on `FRESH`
+new inputs of random features, the same for all students of a seed.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from statmech.inputs import Axes, Features
 from statmech.population import Population
 from statmech.scenarios.risk import RiskCell
 
-NULL = 1e-12  # variance of a direction, per direction and relative to the largest, that is rounding
-FRESH = 10_000  # new inputs on which students of random features are measured
+NULL = 1e-12  # times N and the largest variance: a smaller variance is rounding
+FRESH = 10_000  # new inputs that measure students of random features
 
 
 class Measure(ABC):
-    """A measure of students, of weights (N,) in units in which a field is w.x/sqrt(N)."""
+    """A measure of students with weights (N,), in units where a field is w.x/sqrt(N)."""
 
     ridge: np.ndarray  # factors of the penalty (N,)
-    varying: np.ndarray  # axes along which inputs vary (N,)
+    varying: np.ndarray  # mask (N,) of axes with varying inputs
 
     @abstractmethod
     def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
-        """Cosines, lengths and errors of a student."""
+        """Compute the cosines, lengths and errors of a student."""
 
     @abstractmethod
     def spread(self, matrix: np.ndarray) -> float:
-        """The trace of a matrix (n, n) times the covariance of the n axes along which inputs vary."""
+        """Compute the trace of a matrix (n, n) times the covariance of the n varying axes."""
 
 
 class OnAxes(Measure):
-    """Gaussian inputs of independent components, and a teacher among them."""
+    """A measure for Gaussian inputs with independent components, and a teacher in their space."""
 
     def __init__(self, axes: Axes, teacher: np.ndarray, signal: float):
         self.variances, self.ridge, self.teacher, self.signal = axes.variances, axes.ridge, teacher, signal
@@ -67,7 +67,10 @@ class OnAxes(Measure):
 
 
 class OnRows(Measure):
-    """Inputs (M, N) and the teacher's field u (M,); `teacher` None: not a vector in the space of the inputs."""
+    """A measure on given inputs (M, N) and teacher's fields u (M,).
+
+    `teacher` is None if it is not a vector in the space of the inputs.
+    """
 
     def __init__(self, X: np.ndarray, u: np.ndarray, teacher: np.ndarray | None):
         self.X, self.u, self.teacher = X, u, teacher
@@ -91,7 +94,7 @@ class OnRows(Measure):
 
 
 def _in_weights(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
-    """R and length, of weight vectors."""
+    """Compute R and length from weight vectors."""
     norm = np.linalg.norm(w)
     length = {"length": float(norm / np.sqrt(len(w)))}
     if teacher is None:
@@ -100,7 +103,7 @@ def _in_weights(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
 
 
 class Drawn(NamedTuple):
-    """Inputs X (P, N), the teacher's field u (P,) of each, the teacher's weights, and the measure of students."""
+    """Inputs X (P, N), their teacher's fields u (P,), the teacher's weights, and the measure of students."""
 
     X: np.ndarray
     u: np.ndarray
@@ -109,7 +112,10 @@ class Drawn(NamedTuple):
 
 
 def drawn_inputs(cell: RiskCell, own: dict[str, int]) -> Drawn:
-    """The inputs and the teacher's fields of the first P examples of a seed, whose random numbers `own` names."""
+    """Draw the inputs and teacher's fields of the first P examples of a seed.
+
+    The keyword arguments `own` identify the random numbers.
+    """
     if isinstance(cell.inputs, Features):
         return _features(cell, cell.inputs, own)
     axes = cell.inputs.axes(cell.N)
@@ -128,7 +134,7 @@ def _on_axes(cell: RiskCell, axes: Axes, own: dict[str, int]) -> Drawn:
 
 
 def _scaled(drawn: np.ndarray, axes: Axes) -> np.ndarray:
-    """A teacher with the squared length N T in each group."""
+    """Scale a teacher to the squared length N T in each group."""
     assert axes.powers is not None
     assert axes.group is not None
     square = np.bincount(axes.group, drawn**2)[axes.group]
@@ -139,7 +145,7 @@ def _scaled(drawn: np.ndarray, axes: Axes) -> np.ndarray:
 
 
 def _rows(cell: RiskCell, own: dict[str, int]) -> Drawn:
-    """Rows of a table with replacement, rotated into the eigenbasis of their covariance."""
+    """Draw rows of a table with replacement, rotated into the eigenbasis of their covariance."""
     population = cell.setting.inputs
     assert population is not None
     table = _rotated(population)
@@ -152,7 +158,7 @@ def _rows(cell: RiskCell, own: dict[str, int]) -> Drawn:
 
 @lru_cache(maxsize=2)  # all runs of a sweep take rows of one table
 def _rotated(population: Population) -> np.ndarray:
-    """The rows of a table, times sqrt(N), in the eigenbasis of their covariance."""
+    """Rotate the rows of a table, times sqrt(N), into the eigenbasis of their covariance."""
     N = population.N
     table = np.asarray(population.law.table(N), float) * np.sqrt(N)
     omega, basis = np.linalg.eigh(table.T @ table / len(table))
@@ -174,6 +180,6 @@ def _features(cell: RiskCell, law: Features, own: dict[str, int]) -> Drawn:
 
 
 def _fields(X: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Fields (P,), row by row: the bits of one depend on no other."""
+    """Compute fields (P,) row by row, so that each field's bits are independent of other rows."""
     fields: np.ndarray = np.einsum("pi,i->p", X, w) / np.sqrt(X.shape[1])
     return fields

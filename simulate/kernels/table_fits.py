@@ -27,11 +27,11 @@ def problem_of(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, i
     table
         The table.
     loss
-        The loss as a config names it.
+        The loss named in a config.
     lam
         Strength of the l2 penalty.
     examples
-        The numbers of the rows (P,), of which some may occur more than once.
+        The indices of the rows (P,), possibly repeated.
     intercept
         Whether the last weight is an intercept, which has no penalty.
     """
@@ -42,12 +42,14 @@ def problem_of(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, i
 
 
 def fit(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Minimum:
-    """Minimise a loss of these rows. With an intercept, examples of one label are answered by that label.
+    """Minimise a loss on these rows.
+
+    With an intercept, examples that all have one label give a constant learner with that label.
 
     Parameters
     ----------
     table, loss, lam, examples, intercept
-        Those of `problem_of`.
+        As in `problem_of`.
     """
     y = table.y[examples]
     if intercept and table.labels and np.ptp(y) == 0:  # the intercept of a logistic loss would be infinite
@@ -56,7 +58,9 @@ def fit(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercep
 
 
 def errors_on(table: RealTable, w: np.ndarray, rows: np.ndarray | slice) -> Errors:
-    """Measure the errors of weights on some rows; a field of 0 is half an error.
+    """Measure the errors of weights on some rows.
+
+    A field of 0 counts as half an error.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Examples of a teacher whose weights are drawn: the data of learners that minimise a loss, and of inference.
 
-A seed has one teacher for each N and distribution of weights, and for each N one endless list of inputs and of the
-random numbers of their outputs: every alpha of a sweep sees the first P, and a larger probability of flips flips the
-same labels and more. So runs can be compared example by example, also those of different kinds of scenario.
+A seed has one teacher for each N and distribution of weights, and for each N one endless list of inputs with random
+numbers for their outputs. Every alpha of a sweep uses the first P inputs, and a larger flip probability flips the same
+labels and more. So runs can be compared example by example, also between different kinds of scenario.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ Cell = RiskCell | InferenceCell
 
 
 class TeacherData(NamedTuple):
-    """A teacher's weights (N,), inputs X (P, N) and outputs y (P,); with unequal variances, the measure of students."""
+    """A teacher's weights (N,), inputs X (P, N) and outputs y (P,).
+
+    With unequal variances also the measure of students.
+    """
 
     teacher: np.ndarray
     X: np.ndarray
@@ -33,7 +36,7 @@ def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
     """Draw the first P examples of a seed.
 
     >>> from statmech import Inference
-    >>> few, more = (drawn(it, key=0, seed=0) for it in Inference(prior="binary", N=4, alpha=[0.5, 1]).cells())
+    >>> few, more = (drawn(c, key=0, seed=0) for c in Inference(prior="binary", N=4, alpha=[0.5, 1]).cells())
     >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), abs(few.teacher).tolist()
     (True, True, [1.0, 1.0, 1.0, 1.0])
     """
@@ -46,12 +49,12 @@ def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
         return TeacherData(examples.teacher, examples.X, y, examples.measure)
     w = cell.weights.draw(stream(TEACHER, **identity, **named(cell.weights)), N)
     X = isotropic(inputs, stream(INPUTS, **identity), cell.P, N)
-    u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: the bits of one depend on no other
+    u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: each field's bits are independent of other rows
     return TeacherData(w, X, cell.teacher.draw(stream(OUTPUTS, **identity), u))
 
 
 def isotropic(inputs: Inputs, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
-    """Inputs of equal variance, times sqrt(N), (P, N) in float64."""
+    """Draw inputs of equal variance, times sqrt(N), (P, N) in float64."""
     if isinstance(inputs, Rademacher):
         return np.where(rng.random((P, N)) < 0.5, -1.0, 1.0)
     X = rng.standard_normal((P, N))

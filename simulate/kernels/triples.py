@@ -1,19 +1,19 @@
-r"""The best conjunction of three indicators: a compiled search of the triples whose pairs can all be exceeded.
+r"""The best conjunction of three indicators: a compiled search with bounds from pairs.
 
-Of a pair the rows of positive and of negative :math:`d_x` have masses :math:`P, N = (T\pm S)/2`, for the sums S and T
-of `simulate.kernels.conjunctions`. A triple i < j < l is true for some of the rows of each of its pairs, so that
+The rows of a pair with positive and with negative :math:`d_x` have the masses :math:`P, N = (T\pm S)/2`, with the sums
+S and T of `simulate.kernels.conjunctions`. A triple i < j < l is true on a part of each pair's rows, so that
 
 .. math:: -N \le S_{ijl} \le P
 
 for all three. Triples that cannot exceed the largest correlation known, :math:`|2S-s|`, are not summed.
 
-**What a search finds out narrows the next.** If it shows :math:`S_{ijl}\le P_{ij}-g` for all l, then after the step to
+**The results of a search tighten the next bounds.** If it shows :math:`S_{ijl}\le P_{ij}-g` for all l, then after the step to
 the next distribution, where :math:`S\leftarrow fS+S_\text{wrong}` and :math:`P\leftarrow fP+P_\text{wrong}` with
 :math:`S_\text{wrong}\le P_\text{wrong}`,
 
 .. math:: S_{ijl} \le P_{ij} - f g,
 
-and likewise for N: the *gains* g of the pairs fade by f per stage, and are found again only for those that need it.
+and similarly for N. The *gains* g of the pairs decay by f per stage, and are recomputed only for pairs that need it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from simulate.kernels.coordinate_loops import compiled
 
-SHARE = 6  # a pair's sums with all later indicators take as long as with 1/SHARE of these indicators
+SHARE = 6  # time per sum of a selected indicator, in units of the time per sum when all are summed
 
 
 def best_of_three(
@@ -36,14 +36,16 @@ def best_of_three(
     total: float,
     known: float,
 ) -> tuple[tuple[int, int, int], float]:
-    """The triple of largest |2S - total|, of equal ones (to rounding) the first, and its S.
+    """Find the triple of largest |2S - total| and return its indices and its S.
+
+    Of equal values (to rounding) the first triple is returned.
 
     Parameters
     ----------
     X : array (m, n)
         Indicators 0 or 1.
     columns : array (n, m)
-        The same as bytes, one indicator after the other.
+        The indicators as bytes, one indicator per row.
     signed : array (m,)
         The distribution times the labels.
     allowed : array (n, n)
@@ -51,7 +53,7 @@ def best_of_three(
     sums, masses : arrays (n, n)
         The sums of `signed`, and of its absolute values, over the rows where i and j are true.
     gains : array (2, n, n)
-        What the pairs i < j with a later one are known to miss of P and of N; updated.
+        Known distances from P and N that triples of the pairs i < j with a later indicator keep; updated.
     total : float
         s, the sum that a conjunction of no indicators has.
     known : float
@@ -60,7 +62,7 @@ def best_of_three(
     Returns
     -------
     indicators : tuple of three int
-        All -1 if there is none.
+        All -1 if no triple exceeds the threshold.
     sum : float
 
     Examples
@@ -80,7 +82,7 @@ def best_of_three(
 
 @compiled("i8(u1[::1], i8[::1])")
 def indices(true, rows):  # type: ignore[no-untyped-def]
-    """Write the indices of the ones, and return their number; without branches."""
+    """Write the indices of the ones and return their number, without branches."""
     number = 0
     for x in range(len(true)):
         rows[number] = x
@@ -101,7 +103,7 @@ def add_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
     first
         First column to sum.
     sums
-        The sums (n,), written from `first` on.
+        Output: the sums (n,) for columns >= `first`.
     """
     sums[first:] = 0.0
     fours = len(rows) // 4 * 4
@@ -120,7 +122,9 @@ def add_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
     "Tuple((i8, i8, i8, f8))(f8[:,::1], u1[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8, f8)",
 )
 def search(X, columns, signed, above, below, gains, total, known):  # type: ignore[no-untyped-def]
-    """Find the triple of largest |2S - s|; returns its indices, -1 if there is none, and its sum S.
+    """Find the triple of largest |2S - s| and return its indices and its sum S.
+
+    The indices are -1 if no triple exceeds the threshold.
 
     Parameters
     ----------
@@ -133,7 +137,7 @@ def search(X, columns, signed, above, below, gains, total, known):  # type: igno
     above, below
         Bounds of 2S - s and of s - 2S by pairs (n, n).
     gains
-        Amounts by which the pairs miss these bounds (2, n, n); updated.
+        Known distances of triples of these pairs from the bounds (2, n, n); updated.
     total
         The sum s of `signed`.
     known
@@ -144,7 +148,7 @@ def search(X, columns, signed, above, below, gains, total, known):  # type: igno
     rows, common_rows, values = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)
     candidates, sums = np.empty(n, np.int64), np.empty(n)
     for i in range(n):
-        num_true = -1  # rows of i, found when the first pair needs them
+        num_true = -1  # rows of i, listed when the first pair needs them
         for j in range(i + 1, n):
             min_score = best * (1 - 1e-12) - 1e-15
             can_exceed, can_fall_below = (
@@ -168,8 +172,8 @@ def search(X, columns, signed, above, below, gains, total, known):  # type: igno
                 num_common += columns[j, rows[r]]
             for r in range(num_common):
                 values[r] = signed[common_rows[r]]
-            max_sum, min_sum = (total + min_score) / 2, (total - min_score) / 2  # of those that are left out
-            if SHARE * number > n - j:  # all, which gains most
+            max_sum, min_sum = (total + min_score) / 2, (total - min_score) / 2  # bounds for skipped triples
+            if SHARE * number > n - j:  # summing all triples gives the largest gains
                 add_rows(X, common_rows[:num_common], values, j + 1, sums)
                 number, max_sum, min_sum = 0, -np.inf, np.inf
                 for l in range(j + 1, n):

@@ -1,4 +1,4 @@
-r"""The direct engine: weight vectors of N components that learn from inputs drawn one block at a time.
+r"""The direct engine: N-dimensional weight vectors that learn from inputs drawn one block at a time.
 
 M inputs are drawn; one matrix product gives all their fields and one their inner products; the M steps are taken in
 the space of fields (`simulate.kernels.field_steps`); one product updates the weights. This equals the
@@ -6,9 +6,10 @@ step-by-step simulation to rounding, with the N-dimensional work in matrix produ
 
 Inputs of any distribution of `statmech.inputs` are drawn in float32, for any precision of the weights: drawing limits
 this engine, and float64 normals cost five times as much. This truncates normals at 5.4 standard deviations. Where
-angles do not determine the errors, those of students, vote and mean are measured on new inputs. Inputs that are
-Gaussian axis by axis (`statmech.inputs.Grouped`) have errors by the angles of fields, that is of weights times the
-deviations of the axes; where they state the teacher's power in each group, the drawn teacher is scaled to it.
+angles do not determine the errors, the errors of students, vote and mean are measured on new inputs. For inputs that
+are Gaussian axis by axis (`statmech.inputs.Grouped`) the angles of fields determine the errors: the angles of weights
+times the deviations of the axes. If the inputs define the teacher's power in each group, the drawn teacher is scaled
+to it.
 """
 
 from __future__ import annotations
@@ -34,19 +35,22 @@ from statmech.random_numbers import folded, normals, wrapped
 from statmech.runtime.programs import DIVIDED, CachedProgram
 from statmech.schedules import Changes
 
-TEST_INPUTS, TEST_PARTS = 4096, 16  # inputs on which errors are measured, and the parts they are drawn in
-BLOCK = 16  # steps per block: fewer make thin matrix products, with more the inner products cost more than the inputs
-# N from which threads share operations: with fewer inputs that takes more CPU time, and ends no sooner
+TEST_INPUTS, TEST_PARTS = 4096, 16  # drawn in parts to save memory
+BLOCK = 16  # fewer steps make thin matrix products; with more, inner products cost more than inputs
+# Threads share operations above this N. Below it, sharing takes more CPU time and is not faster.
 MANY_INPUTS = 30_000
 
-Draw = Callable[[Array, int], Array]  # inputs of shape (M, N), from a key and M
+Draw = Callable[[Array, int], Array]  # (key, M) -> inputs (M, N)
 
 NAME = "weight vectors at finite N (simulate.kernels.vectors)"
 
 
 @dataclass(frozen=True)
 class Program:
-    """Static arguments of the compiled program; one is compiled for each."""
+    """Static arguments of the compiled program.
+
+    One program is compiled for each combination.
+    """
 
     learner: Family
     inputs: Inputs
@@ -55,17 +59,20 @@ class Program:
     N: int
     dtype: str
     drifting: bool  # whether the teacher moves
-    examples: int = 1  # of a step
+    examples: int = 1  # examples per step
 
     @property
     def block(self) -> int:
-        """Steps of a block."""
+        """The number of steps per block."""
         return BLOCK if self.examples == 1 else 1
 
 
 class Arguments(NamedTuple):
-    """Run-time arguments of a program: the learner's parameters, the students' coordinates (K, teachers + K) or None to
-    draw them with the deviation `scale`, what the learner keeps, the inputs' table, and what changes."""
+    """Run-time arguments of a program.
+
+    The learner's parameters, the students' coordinates (K, teachers + K) or None to draw them with the deviation
+    `scale`, the learner's saved state, the inputs' table, and changes with time.
+    """
 
     parameters: dict[str, Array]
     start: Array | None
@@ -76,9 +83,9 @@ class Arguments(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """Teachers' basis and students (teachers + K, N), and what the learner carries.
+    """Vectors (teachers + K, N) of the teachers' basis and the students, and the learner's state.
 
-    A basis of the teachers, orthogonal vectors of length sqrt(N), is the teacher itself if there is one.
+    The teachers' basis consists of orthogonal vectors of length sqrt(N): the teacher itself if there is one.
     """
 
     vectors: Array
@@ -86,12 +93,14 @@ class Carried(NamedTuple):
 
 
 def batch(K: int) -> int:
-    """Seeds per unit of work, of K students."""
+    """Return the number of seeds per unit of work, for K students."""
     return 4
 
 
 def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, exact: bool = True) -> int:
-    """Return the bytes of one unit of work, by what XLA holds of a block: its inputs three times, as drawn and as used.
+    """Return the memory in bytes of one unit of work.
+
+    XLA holds the inputs of a block three times, as drawn and as used.
 
     Parameters
     ----------
@@ -102,9 +111,9 @@ def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, 
     dtype
         Precision of the vectors.
     drifting
-        True for teachers that drift, which take as many directions as inputs.
+        True for drifting teachers, which need as many directions as inputs.
     exact
-        False for inputs on which errors are measured.
+        False if errors are measured on new inputs.
     """
     num_vectors, size = 2 * BLOCK if drifting else BLOCK, np.dtype(dtype).itemsize
     measured = 0 if exact else size * TEST_INPUTS // TEST_PARTS
@@ -112,7 +121,10 @@ def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, 
 
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
-    """Simulate a batch of seeds of a task from a key (2,), or a part of it, recorded at `steps` (T,) steps."""
+    """Simulate a batch of seeds of a task, or a part of it, and record `steps` (T,) numbers of steps.
+
+    The random numbers derive from a key (2,).
+    """
     keys = np.stack([folded(key, seed) for seed in range(batch(task.K))[part]])
     program = Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting, task.batch)
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
@@ -125,13 +137,13 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
 
 @partial(CachedProgram, options=lambda program: [DIVIDED] if program.N >= MANY_INPUTS else [])
 def _run(program: Program, keys: Array, problem: Arguments, steps: Array) -> tuple[Any, ...]:
-    """The record of all seeds: its parts, without errors where they are not measured."""
+    """Simulate all seeds and return the arrays of their record."""
     # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit
     return jax.lax.map(lambda key: _trajectory(program, key, problem, steps), wrapped(keys))
 
 
 def _trajectory(program: Program, key: Array, problem: Arguments, steps: Array) -> tuple[Any, ...]:
-    """One seed from its key."""
+    """Simulate one seed from its key."""
     draw = partial(_draw, program, problem.table)
     learner = program.learner(**problem.parameters, N=program.N)
     start_key, step_key, test_key = jax.random.split(key, 3)
@@ -158,7 +170,7 @@ def _trajectory(program: Program, key: Array, problem: Arguments, steps: Array) 
 
 
 def _initial(program: Program, key: Array, learner: Learner, problem: Arguments) -> Carried:
-    """The teachers' basis, and the students, drawn or at their coordinates."""
+    """Return the initial teachers' basis and students, drawn or at their coordinates."""
     teachers, N, dtype = program.teachers, program.N, program.dtype
     vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
     axes = program.inputs.axes(N)
@@ -175,14 +187,14 @@ def _initial(program: Program, key: Array, learner: Learner, problem: Arguments)
 
 
 def _of_powers(vectors: Array, axes: Axes) -> Array:
-    """Vectors (n, N) whose squared lengths are N, and in each group of axes N times its power."""
+    """Scale vectors (n, N) to the squared length N, with N times the given power in each group of axes."""
     assert axes.group is not None
     squares = jax.ops.segment_sum((vectors**2).T, axes.group, vectors.shape[1])[axes.group]  # (N, n)
     return vectors * jnp.sqrt(vectors.shape[1] * np.asarray(axes.powers, vectors.dtype)[:, None] / squares).T
 
 
 def _apart(vectors: Array, axes: Axes) -> Array:
-    """Vectors (n, N) made orthogonal in each group that has as many axes."""
+    """Orthogonalise vectors (n, N) within each group that has at least n axes."""
     assert axes.group is not None
     wide = np.bincount(axes.group)[axes.group] >= len(vectors)
     orthogonal: list[Array] = []
@@ -198,7 +210,7 @@ def _apart(vectors: Array, axes: Axes) -> Array:
 
 
 def _orthogonal(vectors: Array) -> Array:
-    """Orthogonal vectors (n, N) of length sqrt(N) in the span of n."""
+    """Return n orthogonal vectors (n, N) of length sqrt(N) that span the same space."""
     n, N = vectors.shape
     if n == 1:
         return vectors * (N**0.5 / jnp.linalg.norm(vectors[0]))
@@ -214,7 +226,11 @@ def _block(
     active: Array,
     course: Course | None,
 ) -> Carried:
-    """BLOCK steps. What a learner carries is updated: squared lengths would cost more to sum than both products."""
+    """Advance teachers and students by one block of BLOCK steps.
+
+    The learner's state is updated step by step: summing squared lengths again would cost more than both matrix
+    products.
+    """
     vectors, state = carried
     dtype, M, teachers = vectors.dtype, active.size, program.teachers
     input_key, label_key = jax.random.split(key)
@@ -243,7 +259,10 @@ def _block_of_batch(
     active: Array,
     course: Course | None,
 ) -> Carried:
-    """One step of several examples, which all see the same students: the mean of their changes."""
+    """Advance the students by one step of several examples.
+
+    All examples use the same students, and the step is the mean of their changes.
+    """
     vectors, state = carried
     teachers, count = program.teachers, program.examples
     input_key, label_key = jax.random.split(key)
@@ -258,14 +277,14 @@ def _block_of_batch(
 
 
 def _noise(learner: Learner, key: Array, count: int, dtype: Any) -> Any:
-    """The learner's noise of so many examples."""
+    """Draw the learner's noise of `count` examples."""
     uniforms = jax.random.uniform(key, (learner.uniforms * count,), jnp.float32)
     noise_key = jax.random.fold_in(key, 0) if learner.uniforms else key  # independent of the uniforms
     return learner.noise(normals(noise_key, (learner.normals * count,)), uniforms, dtype)
 
 
 def _moved(key: Array, teacher: Array, x: Array, fields: Array, inner: Array, drift: Array) -> tuple[Array, Array]:
-    """The fields (M,) of a teacher that turns after each input, and where it arrives (N,)."""
+    """Compute the fields (M,) of a teacher that turns after each input, and its final position (N,)."""
     M, N = x.shape
     directions = (normals(key, (M, N)) / np.float32(N**0.5)).astype(x.dtype)
     cross_products = directions @ x.T
@@ -294,7 +313,7 @@ def _record(program: Program, learner: Learner, draw: Draw, key: Array, carried:
 
 
 def _overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
-    """The students' parts (K, teachers) along a basis, and the Gram matrix (K, K) of the rest."""
+    """Return the students' components (K, teachers) along a basis, and the Gram matrix (K, K) of the rest."""
     N = basis.shape[1]
     parallel = [students @ axis / N for axis in basis]
     perpendicular = reduce(sub, (part[:, None] * axis for part, axis in zip(parallel, basis, strict=True)), students)
@@ -302,22 +321,27 @@ def _overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
 
 
 def _of_angles(program: Program, basis: Array, students: Array) -> tuple[Array, Array]:
-    """The parts of the students' fields along the one teacher's field, and the covariances of the rest."""
+    """Return the components of the students' fields along the teacher's field, and the covariances of the rest.
+
+    There is one teacher.
+    """
     deviation = jnp.asarray(program.inputs.table(program.N), basis.dtype)
     field_axis = basis[0] * deviation
     return _overlaps(field_axis[None] * (program.N**0.5 / jnp.linalg.norm(field_axis)), students * deviation)
 
 
 def _of_fields(program: Program, basis: Array, students: Array) -> tuple[Array, Array, Array]:
-    """The parts of the students' fields along axes that span those of the teachers' basis, the covariances of the rest,
-    and the coordinates of the basis on these axes."""
+    """Decompose the students' fields along axes that span the fields of the teachers' basis.
+
+    Returns the components, the covariances of the rest, and the coordinates of the basis on these axes.
+    """
     deviation, root = jnp.asarray(program.inputs.table(program.N), basis.dtype), program.N**0.5
     axes, coordinates = jnp.linalg.qr((basis * deviation).T)
     return *_overlaps(axes.T * root, students * deviation), coordinates.T / root
 
 
 def _measured(draw: Draw, key: Array, teacher: Array, students: Array) -> Array:
-    """Errors on new inputs, shape (K + 2,): those of the students, the vote and the mean."""
+    """Measure the errors (K + 2,) of the students, the vote and the mean on new inputs."""
 
     def wrong(key: Array) -> Array:
         x = draw(key, TEST_INPUTS // TEST_PARTS)
