@@ -793,7 +793,7 @@ def test_whole_weights_decide_every_training_example_as_the_real_ones_do():
     assert max(weights) == whole.integer_scale_ > 1
     assert whole.n_weights_ == len(weights)
     assert "." not in "".join(line.split()[1] for line in whole.concept_.splitlines())
-    with pytest.raises(ValueError, match=f"no whole weights up to {whole.integer_scale_ - 1} decide all of these"):
+    with pytest.raises(ValueError, match=f"no integer weights up to {whole.integer_scale_ - 1} decide all of these"):
         model.integer_weights(X, limit=whole.integer_scale_ - 1)
     assert isinstance(model.terms_[0].weight, float)  # the model is unchanged
     assert np.array_equal(pickle.loads(pickle.dumps(whole)).predict(X), model.predict(X))
@@ -832,11 +832,11 @@ def test_a_latex_table_contains_no_foreign_command():
     ("given", "message"),
     [
         ({"negated": "yes"}, "negated must be True or False, not 'yes'"),
-        ({"k": 0}, "k must be a whole number of at least 1, not 0"),
+        ({"k": 0}, "k must be an integer of at least 1, not 0"),
         ({"stages": "many"}, 'stages must be "cv" or a whole number'),
         ({"stages": 0}, "stages must be"),
         ({"discount": 2}, "discount must lie between 0 and 1"),
-        ({"bins": 1}, "bins must be a whole number of at least 2"),
+        ({"bins": 1}, "bins must be an integer of at least 2"),
     ],
 )
 def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message):
@@ -850,7 +850,7 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
     [
         (Perceptron(order="random"), "order must be one of constant, once, every, not 'random'"),
         (Perceptron(output="mean"), "output must be one of last, averaged, voted"),
-        (Perceptron(max_iter=0), "max_iter must be a whole number of at least 1, not 0"),
+        (Perceptron(max_iter=0), "max_iter must be an integer of at least 1, not 0"),
         (MinOver(stop="never"), '"never" is not a stop rule'),
         (MinOver(within=0), "within: must be greater than 0"),
         (AdaTron(omega=2), "omega: must be less than 2"),
@@ -859,7 +859,7 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
         (AttentivePerceptron(order="weights"), '"weights" is not an order. Did you mean "weight"'),
         (AttentivePerceptron(order="weight", budget=3), "with a budget the features are chosen before"),
         (AttentivePerceptron(probes=0), "probes must lie between 0 and 1, not 0"),
-        (AttentivePerceptron(chunk=0), "chunk must be a whole number of at least 1, not 0"),
+        (AttentivePerceptron(chunk=0), "chunk must be an integer of at least 1, not 0"),
         (AttentivePerceptron(theta=-1.0), "theta must be at least 0, not -1.0"),
         (AttentivePerceptron(theta=np.nan), "theta must be at least 0, not nan"),
         (AttentivePerceptron(theta=0, update="passive_aggressive"), "theta must be greater than 0, not 0"),

@@ -130,5 +130,5 @@ def test_the_splits_of_a_cross_validation_may_be_given():
     left_out = SparsePerceptron(cv=splits).fit(X, y, sample_weight=weights)
     removed = SparsePerceptron(cv=among).fit(X[kept], y[kept])
     assert left_out.stages_ == removed.stages_
-    with pytest.raises(ValueError, match="cv must be a whole number of at least 2, not 1"):
+    with pytest.raises(ValueError, match="cv must be an integer of at least 2, not 1"):
         SparsePerceptron(cv=1).fit(X, y)

@@ -1,15 +1,15 @@
 r"""AdaTron's epochs over the few examples that can change, in blocks.
 
-AdaTron visits all examples in turn (`simulate.learners.adatron`), but one of strength 0 and field
-:math:`e_\nu=\mathbf w\cdot\mathbf z^\nu\ge 1` stays as it is. While the student moves by less than a radius r from
-where it was at a block's start, such examples are all those with
+AdaTron visits all examples in turn (`simulate.learners.adatron`), but an example of strength 0 and field
+:math:`e_\nu=\mathbf w\cdot\mathbf z^\nu\ge 1` does not change. While the student moves by less than a radius r from its
+position at a block's start, an example does not change if
 
 .. math:: x_\nu = 0, \qquad e_\nu - 1 \ge r\,|\mathbf z^\nu|,
 
-by Cauchy and Schwarz: a block's epochs leave them out, until the student might have moved by r in the next. The steps
-are exactly AdaTron's. How far it has moved is measured at the start of each epoch; within, its steps are added up. A
-visit costs O(N), with N at most P: if there are more features than examples, the examples are expressed in a basis of
-the space that they span.
+by Cauchy and Schwarz. The epochs of a block skip these examples until the student might move by r in the next epoch.
+The steps are exactly AdaTron's. The distance from the start is measured at the start of each epoch; within an epoch the
+lengths of the steps are added. A visit costs O(N), with N at most P: with more features than examples, the examples are
+expressed in a basis of the space that they span.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from scipy.linalg import qr
 from simulate.kernels.coordinate_loops import compiled
 from simulate.learners.interface import gap
 
-NARROWEST = 2.0  # radius of a block in units of the way of the epoch before it
-MOST = 0.7  # of the examples that a block is worth choosing
-FEW, MANY = 2, 16  # epochs in a block that show that its radius was small, or large
+NARROWEST = 2.0  # in units of the distance moved in the previous epoch
+MOST = 0.7  # a block with a larger fraction of the examples saves no time
+FEW, MANY = 2, 16  # fewer epochs show that the radius was too small, more that it was too large
 
 
 class AdaTronRecord(NamedTuple):
@@ -36,14 +36,14 @@ class AdaTronRecord(NamedTuple):
 
 
 def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> AdaTronRecord:
-    """AdaTron from x = 0 until its gap is certified.
+    """Run AdaTron from x = 0 until its gap is certified.
 
     Parameters
     ----------
     z : array (P, N)
         Examples times labels.
     until : array (T,)
-        Increasing numbers of epochs at which strengths are recorded.
+        Increasing numbers of epochs. Strengths are recorded at these epochs.
     omega : float
         Step size.
     tolerance : float
@@ -51,7 +51,7 @@ def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> A
 
     Returns
     -------
-    Run
+    AdaTronRecord
         Recorded times after the end repeat the last.
 
     Examples
@@ -69,7 +69,10 @@ def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> A
 
 
 class AdaTronCourse:
-    """A run of AdaTron: strengths (P,) after a number of epochs, and True once the gap is certified."""
+    """A run of AdaTron: strengths (P,) after a number of epochs.
+
+    `converged` is True once the gap is certified.
+    """
 
     def __init__(self, z: np.ndarray, omega: float, tolerance: float):
         self.N, self.omega, self.tolerance = z.shape[1], omega, tolerance
@@ -80,7 +83,7 @@ class AdaTronCourse:
         self.way, self.reach = 0.0, NARROWEST
 
     def go_on(self, until: int) -> None:
-        """Epochs until there are so many, or the gap is certified."""
+        """Run epochs until their total number is `until`, or the gap is certified."""
         while self.epochs < until and not self.converged:
             indices, radius = self._choose()
             max_epochs = FEW if radius == np.inf else max(MANY, self.epochs // 4)
@@ -95,7 +98,10 @@ class AdaTronCourse:
             self.converged = bool(gap(self.fields, self.x) <= self.tolerance)
 
     def _choose(self) -> tuple[np.ndarray, float]:
-        """The examples that can change while the student moves by less than a radius, and that radius."""
+        """Find the examples that can change while the student moves by less than a radius.
+
+        Returns the indices and the radius.
+        """
         room = np.where(self.x > 0, -1.0, self.fields - 1)
         indices = np.flatnonzero(room <= self.reach * self.way * self.lengths)
         if not self.epochs or len(indices) > MOST * len(room):
@@ -104,7 +110,7 @@ class AdaTronCourse:
         return indices, float(np.min(room / np.where(self.lengths > 0, self.lengths, 1.0)))
 
     def _block(self, some: np.ndarray, radius: float, most: int) -> int:
-        """Epochs of some of the examples, at most so many; returns their number."""
+        """Run at most `most` epochs of some examples, and return the number of epochs."""
         x, z = self.x[some], self.z[some]
         limits = self.omega, self.tolerance, radius, float(self.N), most
         num_epochs, self.way = visit(z, self.lengths[some], x, self.w, *limits)
@@ -114,7 +120,7 @@ class AdaTronCourse:
 
 @compiled("f8(f8[::1], f8[::1])")
 def distance(one, other):  # type: ignore[no-untyped-def]
-    """The length of the difference of two vectors (N,)."""
+    """Compute the length of the difference of two vectors (N,)."""
     square = 0.0
     for n in range(len(one)):
         square += (one[n] - other[n]) * (one[n] - other[n])
@@ -123,7 +129,7 @@ def distance(one, other):  # type: ignore[no-untyped-def]
 
 @compiled("f8(f8[::1], f8[:,::1], i8)")
 def product(w, z, i):  # type: ignore[no-untyped-def]
-    """The field of an example."""
+    """Compute the field of an example."""
     field = 0.0
     for n in range(len(w)):
         field += w[n] * z[i, n]
@@ -176,7 +182,7 @@ def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[
             max_distance += abs(step) * lengths[i]
             if max_distance > radius:
                 max_distance = distance(w, start)
-            if max_distance > radius:  # others might have changed
+            if max_distance > radius:  # skipped examples might have changed
                 epoch_distance = distance(w, w_before)
                 for j in range(i + 1):
                     x[j] = x_before[j]
@@ -187,7 +193,7 @@ def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[
         for n in range(len(w)):
             squared_norm += N * w[n] * w[n]
         min_field = product(w, z, worst)
-        if squared_norm - min_field * total > tolerance * squared_norm:  # the one that was the worst before suffices
+        if squared_norm - min_field * total > tolerance * squared_norm:  # the previous worst example is sufficient
             continue
         for i in range(len(x)):
             field = product(w, z, i)

@@ -20,25 +20,25 @@ ORDERS = ("fixed", "random", "weight")
 
 
 class PartialSums(NamedTuple):
-    """The partial sums of m examples, and the level at which their evaluation stops.
+    """The partial sums of m examples, and the level that stops their evaluation.
 
-    All sums are given, also those beyond the stop, which a prediction does not evaluate.
+    All sums are given, including sums after the stop, which a prediction does not evaluate.
     """
 
-    looks: np.ndarray  # numbers of features after which a sum is compared with the level, (looks,)
+    looks: np.ndarray  # numbers of features (looks,) where a sum is compared with the level
     sums: np.ndarray  # (m, looks)
     level: float  # evaluation stops where a sum's absolute value reaches it
-    features: np.ndarray  # evaluated, (m,)
-    order: np.ndarray  # in which the features are evaluated, (features,)
+    features: np.ndarray  # numbers of evaluated features, (m,)
+    order: np.ndarray  # order of evaluation of the features, (features,)
 
 
 class AttentivePass:
-    """The state of a student: number of features, those known and their order, and counts of each pass."""
+    """A student with its used features, their order, and counts of each pass."""
 
     def __init__(self, student: Attentive, features: int, known: np.ndarray, random: np.random.RandomState):
         self.student, self.features, self.known, self.random = student, features, known, random
         self.order = np.arange(known.size)
-        self.made: list[int] = []  # mistakes of each pass
+        self.made: list[int] = []  # one number of mistakes per pass
         self.seen: list[float] = []  # features evaluated per example
 
 
@@ -59,7 +59,7 @@ class AttentivePerceptron(LinearClassifier):
     .. math:: P(\max_i S_i\ge\tau,\ S_n\le\theta)
               = e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right), \qquad \tau\ge\max(\theta,0).
 
-    A prediction asks for the sign of the sum: its level is that of :math:`\theta=0`.
+    A prediction needs the sign of the sum: its level is the level for :math:`\theta=0`.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ class AttentivePerceptron(LinearClassifier):
         Target decision-error rate, met if features are exchangeable.
     boundary : {"brownian-bridge", "constant", "centred", "as-printed"}
     chunk : int
-        Features between looks.
+        Number of features between comparisons with the level.
     order : {"random", "weight", "fixed"}
         Order of the features: random or by decreasing weight, drawn or sorted again before each pass, or as given.
     budget : int, optional
-        Evaluate always this number of features, the first of the order, and know no others: no attention.
+        Always evaluate this number of features, the first of the order, and ignore all others: no attention.
     probes : float
         Fraction of the examples that are always evaluated in full; their margins give unbiased mean and variance.
     max_iter : int
@@ -83,9 +83,9 @@ class AttentivePerceptron(LinearClassifier):
         grows by one example per update. Not negative, since w = 0 would never learn. By default 0, the perceptron's
         mistakes, and 1 for passive-aggressive updates, which need a positive one.
     update : {"perceptron", "passive_aggressive"}
-        How an example is learnt: added once, or PA-I (Crammer et al. 2006; `simulate.estimators.margin_updates`).
+        Update rule: add the example once, or PA-I (Crammer et al. 2006; `simulate.estimators.margin_updates`).
     aggressiveness : float
-        C of PA-I, which an example is added at most.
+        C of PA-I, the maximal strength of an update.
     class_weight : dict or "balanced", optional
 
     Attributes
@@ -151,7 +151,10 @@ class AttentivePerceptron(LinearClassifier):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One pass over more examples, in the order given; the first call names all `classes`."""
+        """Make one pass over more examples, in the given order.
+
+        The first call names all `classes`.
+        """
         X, y, weights, first = self._more(X, y, classes, sample_weight)
         signs = self._signs(y)
         if first:
@@ -168,7 +171,10 @@ class AttentivePerceptron(LinearClassifier):
         return self
 
     def evaluate(self, X: Any) -> list[Walks]:
-        """Final sums on the rows of X, and the features evaluated, for each student (one for two classes)."""
+        """Return the final sums on the rows of X, and the numbers of evaluated features, for each student.
+
+        Two classes have one student.
+        """
         check_is_fitted(self)
         X = self._validated(X, dtype=float, reset=False)
         check_size(X)
@@ -179,7 +185,9 @@ class AttentivePerceptron(LinearClassifier):
         return results
 
     def partial_sums(self, X: Any) -> list[PartialSums]:
-        r"""The partial sums :math:`S_i=b+\sum_{j\le i}w_jx_j` of the rows of X, for each student (one for two classes).
+        r"""Return the partial sums :math:`S_i=b+\sum_{j\le i}w_jx_j` of the rows of X for each student.
+
+        Two classes have one student.
 
         Parameters
         ----------
@@ -188,8 +196,8 @@ class AttentivePerceptron(LinearClassifier):
         Returns
         -------
         list of PartialSums
-            `looks`, `sums` (m, looks), the `level`, the number of `features` (m,) after which the absolute value
-            reaches it, and the `order` of the features.
+            `looks`, `sums` (m, looks), the `level`, the number of `features` (m,) when the absolute value reaches the
+            level, and the `order` of the features.
 
         Examples
         --------
@@ -215,7 +223,10 @@ class AttentivePerceptron(LinearClassifier):
         return results
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The sums where evaluation ended: (m,) for two classes, positive for the second, else (m, classes)."""
+        """Return the sums where evaluation ended: (m,) for two classes, else (m, classes).
+
+        For two classes a positive sum means the second class.
+        """
         return self._decision([result.sums for result in self.evaluate(X)])
 
     def _learn(self, z: Any, visits: Visits) -> LinearStudent:
@@ -240,7 +251,10 @@ class AttentivePerceptron(LinearClassifier):
         )
 
     def _pass(self, course: AttentivePass, z: np.ndarray, rows: np.ndarray) -> None:
-        """One pass over these rows of examples times labels, the constant's last."""
+        """Make one pass over these rows of examples times labels.
+
+        The constant feature is the last column.
+        """
         student, used_features = course.student, course.known
         student.w = student.w[course.order]
         wrong, features = self._walk(student, z[np.ix_(rows, used_features[course.order])], z[rows, -1], course.random)
@@ -260,7 +274,7 @@ class AttentivePerceptron(LinearClassifier):
         self.orders_ = [passes.known[passes.order] for passes in self._courses]
 
     def _walk(self, one: Attentive, z: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> tuple[int, int]:
-        """One pass over rows z; how many of them are learnt, and the features evaluated."""
+        """Make one pass over rows z, and return the numbers of learnt examples and of evaluated features."""
         wrong = features = 0
         probes = random.random_sample(len(z)) < self.probes
         for block in lessons(one, z, start, probes, looks(z.shape[1], self.chunk)):
@@ -273,13 +287,13 @@ class AttentivePerceptron(LinearClassifier):
         return wrong, features
 
     def _learn_one(self, one: Attentive, z: np.ndarray, start: float, margin: float) -> None:
-        """Learn an example times its label, z, with the constant's start, whose margin does not exceed theta."""
+        """Learn an example times its label whose margin does not exceed theta."""
         strength = UPDATES[self.update].strength(one.theta - margin, z @ z + start**2, self.aggressiveness)
         one.w = one.w + strength * z
         one.b += strength * start
 
     def _known(self, n: int, random: np.random.RandomState) -> np.ndarray:
-        """The features that are used."""
+        """Choose the features that are used."""
         features = random.permutation(n) if self.budget is not None and self.order == "random" else np.arange(n)
         return features[: self.budget]
 

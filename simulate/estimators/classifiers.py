@@ -1,4 +1,4 @@
-"""The models of a study's classifiers, and what is counted of them once they are fitted."""
+"""The models of a study's classifiers, and counts of the fitted models' weights and features."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ from statmech import classifiers
 from statmech.data_sets import Data, words
 
 HIDDEN = (5, 10, 20, 40, 80)  # units of the multi-layer perceptrons (section 4 of Jackson & Craven)
-HELD, BATCH = 0.2, 200  # fraction of their examples that decides when training stops, and examples per step
-PATIENCE = 100  # steps; with 10 passes, of 2 steps on the votes, small hidden layers stop before they have learnt
-PRUNINGS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidate cost-complexities of a leaf
-INNER = 5  # folds of the inner cross-validations
+HELD, BATCH = 0.2, 200  # multi-layer perceptrons only
+PATIENCE = 100  # 10 passes, which are 20 steps on the votes, would stop small hidden layers too early
+PRUNINGS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidates for the cost of a leaf
+INNER = 5  # cross-validation inside each fold
 
 
 class ModelTask(NamedTuple):
-    """A model's data: the words of nominal attributes ("auto" for numbers), the number of examples, a random state."""
+    """The training data of a model: nominal attributes' categories, number of examples, random state.
+
+    The categories are "auto" for columns of numbers.
+    """
 
     domain: Any
     size: int
@@ -40,12 +43,19 @@ class ModelTask(NamedTuple):
 
 
 def domain(data: Data) -> Any:
-    """The words of each nominal attribute in all of the data, whether a fold holds them or not; "auto" for numbers."""
+    """Return the categories of each nominal attribute in the full data, or "auto" for numbers.
+
+    The categories do not depend on the fold.
+    """
     return "auto" if data.X.dtype == float else words(data.X)
 
 
 def numbers(data: Data) -> np.ndarray:
-    """The data in numbers (m, n): an indicator per word, all 0 where it is missing; numbers scaled to at most 1."""
+    """Encode the data as numbers (m, n).
+
+    A nominal attribute has one indicator per category, all 0 where the value is missing. Numbers are scaled to at most
+    1.
+    """
     if data.X.dtype == float:
         return data.X / max(np.abs(data.X).max(), 1e-300)
     encoder = OneHotEncoder(categories=domain(data), handle_unknown="ignore", sparse_output=False)
@@ -54,14 +64,15 @@ def numbers(data: Data) -> np.ndarray:
 
 
 def make(classifier: Any, task: ModelTask) -> Any:
-    """The unfitted model of a classifier with its parameters, made by its method `make(task)` if it has one.
+    """Make the unfitted model of a classifier with its parameters.
 
-    Models learn from columns of words if the classifier is `symbolic`, else from `numbers`.
+    A classifier's own method `make(task)` is used if it has one. Models learn from columns of text if the classifier is
+    `symbolic`, else from `numbers`.
 
     Parameters
     ----------
     classifier : an object of a class in `CLASSIFIERS`
-    task : the data that it will learn from
+    task : the data to learn from
 
     Returns
     -------
@@ -75,25 +86,28 @@ def make(classifier: Any, task: ModelTask) -> Any:
 
 @singledispatch
 def model_of(classifier: Any, task: ModelTask) -> Any:
-    """Make the model by the function below that is registered for the class, or for the nearest of its bases."""
+    """Make the model by the function registered for the classifier's class or its nearest base."""
     name = type(classifier).__name__
     raise NotImplementedError(f"{name} needs a method `make(task)` or a function in simulate.estimators.classifiers")
 
 
 @model_of.register
 def make_boosting(classifier: classifiers.Boosting, task: ModelTask) -> Any:
+    """Make a sparse perceptron, by cross-validation if the number of stages is not given."""
     stages = classifier.stages or "cv"
     return SparsePerceptron(classifier.k, stages, classifier.discount, categories=task.domain, random_state=task.random)
 
 
 @model_of.register
 def make_tree(classifier: classifiers.Tree, task: ModelTask) -> Any:
+    """Make a decision tree whose pruning is selected by cross-validation."""
     tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=task.random)
     return GridSearchCV(tree, {"ccp_alpha": PRUNINGS}, cv=INNER)
 
 
 @model_of.register
 def make_mlp(classifier: classifiers.Mlp, task: ModelTask) -> Any:
+    """Make a multi-layer perceptron whose hidden layer is selected by cross-validation."""
     network = MLPClassifier(
         learning_rate_init=0.01,
         max_iter=1000,
@@ -106,7 +120,9 @@ def make_mlp(classifier: classifiers.Mlp, task: ModelTask) -> Any:
 
 
 def _patience(examples: int) -> int:
-    """Passes without progress on the validation set after which training stops: a pass of few examples is few steps.
+    """Compute the number of passes without progress on the validation set before training stops.
+
+    A pass of few examples has few steps.
 
     >>> _patience(391), _patience(15000)
     (50, 10)
@@ -117,38 +133,44 @@ def _patience(examples: int) -> int:
 
 @model_of.register
 def make_ordinary(classifier: classifiers.Ordinary, task: ModelTask) -> Any:
+    """Make a logistic regression."""
     return LogisticRegression(C=1 / (classifier.lam_per_example * task.size), max_iter=5000)
 
 
 @model_of.register
 def make_second_order(classifier: classifiers.SecondOrder, task: ModelTask) -> Any:
+    """Make a logistic regression on all inputs and all their pairs."""
     return _of_pairs(make_ordinary(classifier, task))
 
 
 @model_of.register
 def make_pruned(classifier: classifiers.Pruned, task: ModelTask) -> Any:
+    """Make a perceptron pruned by optimal brain damage."""
     return PrunedPerceptron(classifier.lam_per_example, random_state=task.random)
 
 
 @model_of.register
 def make_pruned_second_order(classifier: classifiers.PrunedSecondOrder, task: ModelTask) -> Any:
+    """Make a pruned perceptron on all inputs and all their pairs."""
     return _of_pairs(PrunedPerceptron(classifier.lam_per_example, share=classifier.share, random_state=task.random))
 
 
 def _of_pairs(model: Any) -> Any:
-    """A model that learns from all inputs and all their conjunctions of two."""
+    """Make a pipeline that learns from all inputs and all conjunctions of two inputs."""
     pairs = PolynomialFeatures(2, interaction_only=True, include_bias=False)
     return make_pipeline(FunctionTransformer(csr_array), pairs, model)
 
 
 @model_of.register
 def make_perceptron(classifier: classifiers.Perceptron, task: ModelTask) -> Any:
+    """Make a perceptron with a given order of examples and output."""
     order = "constant" if classifier.order == "by-class" else classifier.order
     return Perceptron(classifier.passes, order, classifier.output, random_state=task.random)
 
 
 @model_of.register
 def make_attentive(classifier: classifiers.Attentive, task: ModelTask) -> Any:
+    """Make an attentive perceptron with a budget of features or an error rate."""
     options: dict[str, Any] = {
         "max_iter": classifier.passes,
         "random_state": task.random,
@@ -163,12 +185,16 @@ def make_attentive(classifier: classifiers.Attentive, task: ModelTask) -> Any:
 
 @model_of.register
 def make_neighbours(classifier: classifiers.Neighbours, task: ModelTask) -> Any:
+    """Make a nearest-neighbours classifier."""
     return KNeighborsClassifier(classifier.neighbours)
 
 
 @singledispatch
 def weights(model: Any) -> float:
-    """The number of nonzero weights of a fitted model, without thresholds; NaN if it has no weights."""
+    """Count the nonzero weights of a fitted model, without thresholds.
+
+    NaN if the model has no weights.
+    """
     return float(np.count_nonzero(model.coef_)) if hasattr(model, "coef_") else np.nan
 
 
@@ -194,7 +220,10 @@ def _(model: SparsePerceptron) -> float:
 
 @singledispatch
 def features(model: Any, X: np.ndarray) -> dict[str, float]:
-    """Features evaluated per example, in classifying rows of X and in learning; NaN where no sum is evaluated."""
+    """Count the features evaluated per example, in classifying rows of X and in learning.
+
+    NaN for models that do not evaluate weighted sums.
+    """
     return {"features_evaluated": np.nan, "features_learning": np.nan}
 
 
@@ -212,7 +241,7 @@ def _(model: AttentivePerceptron, X: np.ndarray) -> dict[str, float]:
 
 @singledispatch
 def pairs(model: Any, codons: bool) -> dict[str, float]:
-    """The number of a sparse perceptron's weights on two attributes and, for codons, of those within one codon."""
+    """Count a sparse perceptron's weights on two attributes and, for codons, the pairs within one codon."""
     return {}
 
 
@@ -226,8 +255,10 @@ def _(model: SparsePerceptron, codons: bool) -> dict[str, float]:
 
 @singledispatch
 def pair_weights(model: Any, length: int) -> np.ndarray:
-    """Sums of |weight| over a sparse perceptron's conjunctions of two attributes (length, length), the first before the
-    second; NaN for other models."""
+    """Sum |weight| over a sparse perceptron's conjunctions of two attributes, as an array (length, length).
+
+    The first attribute comes before the second. NaN for other models.
+    """
     return np.full((length, length), np.nan)
 
 
@@ -241,10 +272,11 @@ def _(model: SparsePerceptron, length: int) -> np.ndarray:
 
 
 def _positions(model: SparsePerceptron) -> np.ndarray:
-    """The number of the attribute of each indicator."""
+    """Return the number of each indicator's attribute."""
     size = [len(attribute.names()) for attribute in model.attributes_]
     return np.repeat(np.arange(len(size)), size)
 
 
 def _voters(model: SparsePerceptron) -> list[Any]:
+    """Return the voting hypotheses of all stages."""
     return [stage.hypothesis for stages in model.stages_ for stage in counted(stages)]

@@ -1,4 +1,4 @@
-"""The concept of a sparse perceptron: its weighted conjunctions in words and as a LaTeX table."""
+"""The concept of a sparse perceptron: its weighted conjunctions as text and as a LaTeX table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ LATEX = {
     "^": r"\textasciicircum{}",
     "|": r"\textbar{}",
     '"': "''",
-    "[": "{[}",  # an option of the row's end before it
-    "*": "{*}",  # its star
+    "[": "{[}",  # LaTeX would read it as an option of the previous row's end
+    "*": "{*}",  # LaTeX would read it as the star of the previous row's end
     "<": "$<$",
     ">": "$>$",
     **{character: f"\\{character}" for character in "&%$#_"},
@@ -23,9 +23,10 @@ RELATIONS = {"<=": r"$\le$", ">=": r"$\ge$", "!=": r"$\ne$"}
 
 
 class Term(NamedTuple):
-    """A weighted conjunction: if true, it votes for one class (sense 1) or the other (-1); if false, vice versa.
+    """A weighted conjunction that votes for one class if it is true, and for the other if it is false.
 
-    `names` are the conditions of its indicators; without any it is always true. Weights are floats, or all ints.
+    It votes for the first class if true and the sense is 1, and the opposite for the sense -1. `names` are the
+    conditions of its indicators; without names it is always true. Weights are floats, or all ints.
     """
 
     positive: str
@@ -36,12 +37,12 @@ class Term(NamedTuple):
 
     @property
     def condition(self) -> str:
-        """The conjunction in words."""
+        """The conjunction as text."""
         return " and ".join(self.names) or "always"
 
     @property
     def parts(self) -> tuple[str, str, str, str]:
-        """The class it votes for, its weight, "if" or "unless", and the condition."""
+        """The class that it votes for, its weight, "if" or "unless", and the condition."""
         weight = str(self.weight) if isinstance(self.weight, int) else f"{self.weight:.3f}"
         if not self.names:
             return self.positive if self.sense > 0 else self.negative, weight, "", "always"
@@ -49,7 +50,7 @@ class Term(NamedTuple):
 
 
 def text(terms: Sequence[Term]) -> str:
-    """One line per term.
+    """Format the terms, one per line.
 
     >>> print(text([Term("sick", "well", 3, 1, ("fever = high", "age > 60")), Term("sick", "well", 1, -1, ())]))
     sick:  3  if  fever = high and age > 60
@@ -61,7 +62,7 @@ def text(terms: Sequence[Term]) -> str:
 
 
 def latex(terms: Sequence[Term]) -> str:
-    r"""A `tabular` of four columns, without packages.
+    r"""Format the terms as a `tabular` of four columns that needs no packages.
 
     >>> print(latex([Term("a_b", "c", 1.25, -1, ("cost < 5%",))]))
     \begin{tabular}{lrll}
@@ -76,7 +77,9 @@ def latex(terms: Sequence[Term]) -> str:
 
 
 def escaped(plain: str) -> str:
-    r"""Text without LaTeX commands; relations as their symbols, white space as single blanks.
+    r"""Escape the LaTeX commands in a text.
+
+    Relations become symbols, and white space becomes single blanks.
 
     >>> print(escaped("R&D != 50_000$"))
     R\&D $\ne$ 50\_000\$

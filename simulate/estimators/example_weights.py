@@ -1,8 +1,8 @@
-"""Weights of examples: those of `fit`, times those of the classes, and what they mean for a learner's passes.
+"""Weights of examples, the product of sample weights and class weights, and their effect on a learner's passes.
 
-An example of weight 0 is left out. A learner that visits examples in turn draws the visits of a pass in proportion to
-the weights, by systematic resampling: of n visits an example of relative weight p has np, rounded up or down at random.
-Equal weights have no effect.
+Examples of weight 0 are dropped. A learner that visits examples in turn draws the visits of a pass in proportion to the
+weights, by systematic resampling: an example of relative weight p receives np of n visits, rounded up or down at
+random. Equal weights have no effect.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-MAX_VISITS = 10**8  # of one call of `partial_fit`, whose weights are absolute: their indices take 1 GB
+MAX_VISITS = 10**8  # per call of `partial_fit`: the indices take 1 GB
 
 
 def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray | None:
-    """Return the weights (m,) of examples X of classes y, None if none are given.
+    """Return the weights (m,) of examples X of classes y, or None without any weights.
 
     Raises `ValueError` for weights that are negative or all 0, and for classes that y does not have.
     """
@@ -38,7 +38,10 @@ def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -
 
 
 def leave_out(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Return X, y and relative weights without the examples of weight 0; None instead of equal weights."""
+    """Return X, y and relative weights without the examples of weight 0.
+
+    Equal weights become None.
+    """
     if weights is None:
         return X, y, None
     positive = weights > 0
@@ -47,25 +50,25 @@ def leave_out(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, n
 
 
 class Visits:
-    """The examples that a learner visits, pass by pass, and those not visited since its last mistake."""
+    """The examples visited by a learner, pass by pass, and the examples not visited since its last mistake."""
 
     def __init__(self, size: int, weights: np.ndarray | None = None):
         self.left = np.ones(size, bool)
         self.weights = weights if weights is None else weights / weights.mean()
 
     def draw(self, order: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-        """Draw the rows of a pass: those of `order`, each as often as it is visited."""
+        """Draw the rows of a pass: each row of `order` as often as it is visited."""
         return order if self.weights is None else draw_visits(order, self.weights, random)
 
     def note(self, rows: np.ndarray, mistakes: int) -> None:
-        """Note the rows of a pass, and its number of mistakes."""
+        """Record the rows of a pass, and its number of mistakes."""
         self.left[rows] = False
         if mistakes:
             self.left[:] = True
 
     @property
     def are_complete(self) -> bool:
-        """True once every example was visited in passes without a mistake."""
+        """Whether every example was visited in passes without a mistake."""
         return not self.left.any()
 
 

@@ -1,13 +1,13 @@
 """Nominal attributes as 0-1 indicators, the inputs of sparse perceptrons.
 
-A column of words has one indicator per value. A column of numbers has one per interval: one interval per value if there
-are few values, else intervals of approximately equal numbers of examples, closed above, "a < x <= b" (those of
-scikit-learn's KBinsDiscretizer are closed below, "a <= x < b", and the bounds are values). A missing value ("?", NaN,
-None, pandas.NA) has no indicator in a column of either kind, nor has a word that is not one of the column's.
+A column of text has one indicator per value. A column of numbers has one per interval: one interval per value if there
+are few values, else intervals of approximately equal numbers of examples. Intervals are closed above, "a < x <= b"
+(scikit-learn's KBinsDiscretizer uses intervals closed below, "a <= x < b", with values as bounds). A missing value
+("?", NaN, None, pandas.NA) has no indicator in a column of either kind, and neither has an unknown category.
 
-With negations each indicator has a second one, true wherever the first is not, also where the value is missing, of
-which "= v" is not true. In this way a vote can count an indicator that is false: "unless x = v" and "if x != v" are the
-same.
+With negations each indicator has a second one, true wherever the first is false. The negation is also true where the
+value is missing, since "= v" is false there. In this way a vote can count an indicator that is false: "unless x = v"
+and "if x != v" are the same.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column: its name, and its words, or the upper bounds of its intervals (the last is unbounded)."""
+    """A column: its name, and its categories, or the upper bounds of its intervals (the last is unbounded)."""
 
     name: str
     words: tuple[str, ...] | None
     bounds: np.ndarray | None
 
     def indicators(self, column: np.ndarray, missing: str) -> np.ndarray:
-        """Indicators (m, n) of 0 and 1, one column per word or interval; all 0 for missing values and unknown words.
+        """Return indicators (m, n) of 0 and 1, one column per category or interval.
 
-        Raises `ValueError` for a word in a column of numbers.
+        All are 0 for missing values and unknown categories. Raises `ValueError` for text in a column of numbers.
         """
         is_known = ~find_missing(column, missing)
         if self.words is None:
@@ -43,7 +43,7 @@ class Attribute:
         return ((labels[:, None] == np.array(self.words, dtype=object)) & is_known[:, None]).astype(float)
 
     def _numbers(self, column: np.ndarray) -> np.ndarray:
-        """The values of a column of numbers."""
+        """Convert a column of numbers to floats."""
         try:
             return np.asarray(column, float)
         except ValueError:
@@ -51,7 +51,7 @@ class Attribute:
             raise ValueError(f"{self.name} is a column of numbers, and {text!r} is not a number") from None
 
     def names(self) -> list[str]:
-        """The condition of each indicator in words.
+        """Return the condition of each indicator as text.
 
         >>> Attribute("age", None, np.array([30.0, 60.0])).names()
         ['age <= 30', '30 < age <= 60', 'age > 60']
@@ -66,7 +66,7 @@ class Attribute:
         return [f"{self.name} <= {low:.4g}", *middle, f"{self.name} > {high:.4g}"]
 
     def negations(self) -> list[str]:
-        """The condition of each negated indicator in words.
+        """Return the condition of each negated indicator as text.
 
         >>> Attribute("age", None, np.array([30.0, 60.0])).negations()
         ['age > 30', 'not 30 < age <= 60', 'age <= 60']
@@ -81,7 +81,7 @@ class Attribute:
 
 
 def find_missing(column: np.ndarray, missing: str) -> np.ndarray:
-    """Return True where a value is missing (m,): the word `missing`, None, NaN or pandas.NA.
+    """Return True where a value is missing (m,): the text `missing`, None, NaN or pandas.NA.
 
     >>> find_missing(np.array([1.0, None, "?", "a", np.nan], dtype=object), "?").tolist()
     [False, True, True, False, True]
@@ -92,7 +92,10 @@ def find_missing(column: np.ndarray, missing: str) -> np.ndarray:
 
 
 def _is_unequal(one: Any, other: Any) -> bool:
-    """Return True unless `one` equals `other`, as NaN does not equal itself, and pandas.NA equals nothing."""
+    """Return True unless `one` equals `other`.
+
+    NaN does not equal itself, and pandas.NA equals nothing.
+    """
     equal = one == other
     return not (isinstance(equal, bool | np.bool_) and equal)
 
@@ -109,13 +112,13 @@ def attribute_of(
     column
         Its values (m,).
     bins
-        Largest number of intervals.
+        Maximal number of intervals.
     missing
-        The word that marks a missing value.
+        The text that marks a missing value.
     words
-        Possible values of a nominal attribute; None: those of the column.
+        Possible values of a nominal attribute. None: the values of the column.
     weights
-        Weights of the values, which the intervals divide equally; None: all equal.
+        Weights of the values, divided equally among the intervals. None: all equal.
     """
     is_known = ~find_missing(column, missing)
     present = column[is_known]
@@ -142,9 +145,9 @@ def attribute_of(
 
 
 def _find_quantiles(values: np.ndarray, shares: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the smallest values up to which lie at least these shares of the weights.
+    """Return the smallest values whose cumulative weight reaches these fractions.
 
-    `np.quantile(..., method="inverted_cdf")` lets rounding errors of weights that are no whole numbers decide.
+    With weights that are not integers, rounding errors would decide in `np.quantile(..., method="inverted_cdf")`.
     """
     order = np.argsort(values)
     below = np.cumsum(weights[order]) / weights.sum()
@@ -159,7 +162,7 @@ def _is_number(word: str) -> bool:
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The midpoints between values, or the lower value where there is no number between them."""
+    """Return the midpoints between values, or the lower value where no number lies between them."""
     with np.errstate(over="ignore"):
         middle = (high + low) / 2
     middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)
@@ -167,7 +170,10 @@ def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def encode(attributes: list[Attribute], X: Any, missing: str, negated: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Indicators (m, n) of all columns of X, if `negated` followed by their negations, and their attributes (n,)."""
+    """Encode all columns of X as indicators (m, n), and return the attribute (n,) of each indicator.
+
+    If `negated`, the negations follow the indicators.
+    """
     parts = [attribute.indicators(X[:, i], missing) for i, attribute in enumerate(attributes)]
     indicators, numbers = np.hstack(parts), np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
     return (np.hstack([indicators, 1 - indicators]), np.tile(numbers, 2)) if negated else (indicators, numbers)

@@ -12,18 +12,21 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from simulate.estimators.example_weights import Visits, find_weights, leave_out
 from simulate.estimators.one_against_rest import OneAgainstRest
 
-LARGEST = 1e50  # margins are sums of products of two features, and their variance is of order 1e200
+LARGEST = 1e50  # margins add products of two features, so that their variance is of order 1e200
 
 
 class LinearStudent(NamedTuple):
-    """A student's weights of the features and, last, of the constant 1, and its number of passes (or epochs)."""
+    """A student's weights, the weight of the constant 1 last, and its number of passes (or epochs)."""
 
     w: np.ndarray
     n_iter: int
 
 
 class LinearClassifier(OneAgainstRest, ABC):
-    """A linear classifier; subclasses define how it learns, and whether rows may be sparse."""
+    """A linear classifier.
+
+    Subclasses define how it learns, and whether rows may be sparse.
+    """
 
     sparse_rows = False
     fit_intercept: bool
@@ -42,7 +45,10 @@ class LinearClassifier(OneAgainstRest, ABC):
         return self
 
     def _more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any, bool]:
-        """The examples of a `partial_fit`, their weights, and True for the first call, which must name all classes."""
+        """Check the examples of a `partial_fit`, and return them with their weights.
+
+        The last result is True for the first call, which must name all classes.
+        """
         self._check_parameters()
         if str(self.class_weight) == "balanced":
             raise ValueError('class_weight="balanced" needs all examples: call fit, or set a dictionary of weights')
@@ -60,7 +66,10 @@ class LinearClassifier(OneAgainstRest, ABC):
         return X, y, find_weights(X, y, sample_weight, self.class_weight), first
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The activations w.x + b: (m,) for two classes, positive for the second, else (m, classes)."""
+        """Return the activations w.x + b: (m,) for two classes, else (m, classes).
+
+        For two classes a positive activation means the second class.
+        """
         check_is_fitted(self)
         X = self._validated(X, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=False)
         check_size(X)
@@ -73,7 +82,10 @@ class LinearClassifier(OneAgainstRest, ABC):
 
     @abstractmethod
     def _learn(self, z: Any, visits: Visits) -> LinearStudent:
-        """The student that learns rows z (m, features + 1), examples times labels, with the constant as last column."""
+        """Learn rows z (m, features + 1), examples times labels, and return the student.
+
+        The last column is the constant feature.
+        """
 
     def _check_parameters(self) -> None:
         """Raise `ValueError` for invalid parameters."""
@@ -104,7 +116,7 @@ def check_columns(X: Any) -> None:
 
 
 def labelled(X: Any, signs: np.ndarray, intercept: bool) -> Any:
-    """Examples times labels, with a last column of the constant 1 (0 without an intercept) times the label."""
+    """Multiply examples by labels, and append the constant feature 1 (0 without an intercept) times the label."""
     signs = signs.astype(float)
     constant = (signs if intercept else 0 * signs)[:, None]
     if sp.issparse(X):
@@ -113,12 +125,12 @@ def labelled(X: Any, signs: np.ndarray, intercept: bool) -> Any:
 
 
 def margin(model: Any, X: Any, y: Any) -> float:
-    r"""The margin of a fitted linear classifier on a data set of two classes.
+    r"""Compute the margin of a fitted linear classifier on a data set of two classes.
 
     .. math:: \min_\mu\, y^\mu\,(\mathbf w\cdot\mathbf x^\mu+b)/|\mathbf w|, \qquad y^\mu = \pm1
 
     Negative if an example is misclassified (Daume, section 3.5, sets it to :math:`-\infty` then). The weights are
-    those of `coef_` and `intercept_`, also for estimators that decide otherwise (voted, attentive).
+    `coef_` and `intercept_`, also for estimators with another decision function (voted, attentive).
 
     Parameters
     ----------

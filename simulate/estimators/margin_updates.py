@@ -2,7 +2,7 @@ r"""Updates of margin-based learners: an example of label y whose margin does no
 
 .. math:: \mathbf w \leftarrow \mathbf w + s\,y\,\mathbf x \quad\text{if}\quad y\,\mathbf w\cdot\mathbf x \le \theta
 
-They differ in the strength s. The constant feature of a bias is one of the components of x.
+The updates differ in the strength s. The constant feature of a bias is one component of x.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 
 def one(loss: float, square: float, aggressiveness: float) -> float:
-    """The perceptron's strength, 1 for any loss."""
+    """Return the perceptron's strength, 1 for any loss."""
     return 1.0
 
 
 def passive_aggressive(loss: float, square: float, aggressiveness: float) -> float:
-    r"""The strength of PA-I (Crammer et al. 2006).
+    r"""Return the strength of PA-I (Crammer et al. 2006).
 
     .. math:: s = \min\Bigl(C,\ \frac{\ell}{|\mathbf x|^2}\Bigr), \qquad
               \ell = \max(0,\ \theta - y\,\mathbf w\cdot\mathbf x),
@@ -48,7 +48,7 @@ def passive_aggressive(loss: float, square: float, aggressiveness: float) -> flo
 
 
 class Update(NamedTuple):
-    """An update: the threshold of margins that it is usually defined with, and its strength."""
+    """An update: its usual threshold of margins, and its strength."""
 
     theta: float
     strength: Callable[[float, float, float], float]

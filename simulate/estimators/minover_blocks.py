@@ -1,17 +1,18 @@
 r"""MinOver's updates on the few examples that can have the smallest field, in blocks that are checked afterwards.
 
-MinOver adds the example of smallest field again and again (`simulate.learners.minover`). An update needs the minimum of
-the fields :math:`e_\nu=\mathbf z^\nu\cdot\sum_\mu x_\mu\mathbf z^\mu` and a row of their Gram matrix; here only of some
-*candidates*. After a block of S updates, with :math:`\Delta_s` the sum of its first s examples, every other field was
+MinOver repeatedly adds the example of smallest field (`simulate.learners.minover`). An update needs the minimum of the
+fields :math:`e_\nu=\mathbf z^\nu\cdot\sum_\mu x_\mu\mathbf z^\mu` and a row of their Gram matrix. Here both are
+restricted to *candidates*. After a block of S updates, with :math:`\Delta_s` the sum of its first s examples, every
+other field was
 
 .. math:: e_\nu(s) = e_\nu(0) + \mathbf z^\nu\cdot\Delta_s
           \ge \Bigl(1-\frac sS\Bigr)e_\nu(0) + \frac sS\,e_\nu(S) - \rho\,|\mathbf z^\nu|, \qquad
           \rho = \max_s\Bigl|\Delta_s-\frac sS\Delta_S\Bigr|,
 
-by Cauchy and Schwarz. The smallest fields of the block lie below a line in s as well, so two comparisons, at s = 0 and
-at s = S, show that :math:`\nu` never had the smallest field. Those for which they do not become candidates, and the
-block is repeated at half its length. The updates are exactly MinOver's (of equal fields, the first), at the cost of the
-examples near the margin. The lengths are sums of fields:
+by Cauchy and Schwarz. The smallest fields of the block also lie below a line in s. So two comparisons, at s = 0 and at
+s = S, can show that :math:`\nu` never had the smallest field. An example that fails a comparison becomes a candidate,
+and the block is repeated at half its length. The updates are exactly MinOver's (of equal fields, the first is added),
+at a cost proportional to the examples near the margin. The lengths are sums of fields:
 
 .. math:: |\Delta_{s+1}|^2 = |\Delta_s|^2 + 2\,\mathbf z\cdot\Delta_s + |\mathbf z|^2, \qquad
           \Delta_{s+1}\cdot\Delta_S = \Delta_s\cdot\Delta_S + \mathbf z\cdot\Delta_S .
@@ -26,14 +27,14 @@ import numpy as np
 
 from simulate.kernels.coordinate_loops import compiled
 
-LANES = 4  # neighbours whose smallest field is found together: the number of candidates is a multiple
-SHORTEST, LONGEST = 16, 2**17  # updates in a block
-FEW = 256  # candidates whose Gram matrix is computed at once
-PAID = 8  # times the cost of checking a block that its updates may cost, as long as there are fewer than LONGEST
-CALLS = 2 * 10**5  # cost of a block in array operations, in products of numbers
-ROOM = 2**27  # numbers in the rows of candidates, at most
-SHRUNK = 0.8  # of the candidates are so few that they are worth a new choice
-BEYOND = 1e300  # the field of padding
+LANES = 4  # four fields are compared at a time, so that the loop is vectorised
+SHORTEST, LONGEST = 16, 2**17
+FEW = 256  # for more candidates only the needed rows are computed
+PAID = 8  # a block's updates cost at most this multiple of its check
+CALLS = 2 * 10**5  # fixed cost of a block's array operations, in multiplications
+ROOM = 2**27  # limits the memory of the candidates' rows
+SHRUNK = 0.8  # candidates are chosen again if a smaller fraction is needed
+BEYOND = 1e300  # never the smallest field
 
 
 class MinOverRecord(NamedTuple):
@@ -45,21 +46,21 @@ class MinOverRecord(NamedTuple):
 
 
 def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverRecord:
-    """MinOver from w = 0.
+    """Run MinOver from w = 0.
 
     Parameters
     ----------
     z : array (P, N)
         Examples times labels.
     until : array (T,)
-        Increasing numbers of updates at which strengths are recorded.
+        Increasing numbers of updates. Strengths are recorded at these numbers.
     stop : str
         Stop rule, of `statmech.learners.STOPS`.
 
     Returns
     -------
-    Run
-        Fields in the unit of z.z; recorded times after the end repeat the last.
+    MinOverRecord
+        Fields in the unit of z.z. Recorded times after the end repeat the last.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverReco
 
 
 class GramOfExamples:
-    """Examples times labels z (P, N), by their Gram matrix where that is the smaller array."""
+    """Examples times labels z (P, N), represented by their Gram matrix if it is the smaller array."""
 
     def __init__(self, z: np.ndarray):
         self.gram = z @ z.T if len(z) < z.shape[1] else None
@@ -85,13 +86,16 @@ class GramOfExamples:
         self.lengths = np.sqrt(self.squares)
 
     def fields(self, strengths: np.ndarray) -> np.ndarray:
-        """The fields (P,) of embedding strengths (P,), in the unit of z.z."""
+        """Compute the fields (P,) of embedding strengths (P,), in the unit of z.z."""
         fields: np.ndarray = self.z @ (strengths @ self.z) if self.gram is None else self.gram @ strengths
         return fields
 
 
 class Candidates:
-    """Some of the examples, in increasing order, and rows of their Gram matrix: where they are many, those needed."""
+    """Candidates for the smallest field, in increasing order, and rows of their Gram matrix.
+
+    With many candidates only the needed rows are computed.
+    """
 
     def __init__(self, examples: GramOfExamples, some: np.ndarray, updates: int):
         self.some, padding = some, -len(some) % LANES
@@ -106,17 +110,20 @@ class Candidates:
             self.slots[: len(some)] = np.arange(len(some))
 
     def suffice(self, updates: int) -> bool:
-        """True if there is room for the rows of so many updates more."""
+        """Return True if there is room for the rows of `updates` more updates."""
         return len(self.rows) >= min(len(self.some), self.used + updates)
 
     def need(self, one: int) -> None:
-        """Add the row of one of them."""
+        """Add the Gram matrix row of one candidate."""
         np.matmul(self.z, self.z[one], out=self.rows[self.used, : len(self.some)])
         self.slots[one], self.used = self.used, self.used + 1
 
 
 class Block(NamedTuple):
-    """Candidates added (S,), their fields before (S,), all strengths and fields after it and slacks (P,).
+    """A block of S updates: candidates added, their fields before, strengths and fields after, and slacks.
+
+    Candidates and their fields have the shape (S,), strengths, fields and slacks (P,). An example of positive slack
+    never had the smallest field.
 
     An example of positive slack never had the smallest field.
     """
@@ -138,7 +145,10 @@ class MinOverCourse:
         self._choose(np.arange(len(z)))
 
     def blocks(self, until: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The strengths before each block and the examples added, until all updates are made or the stop rule holds."""
+        """Yield the strengths before each block and the examples added in it.
+
+        The run ends after `until` updates or by the stop rule.
+        """
         while self.updates < until and not self.ended:
             block = self._attempt(min(self.size, until - self.updates))
             doubtful = block.slack <= 0
@@ -151,7 +161,7 @@ class MinOverCourse:
                 self._go_on(block.slack)
 
     def _go_on(self, slack: np.ndarray) -> None:
-        """Leave out candidates that were in no doubt, but for an eighth, and choose the length of the next block."""
+        """Drop candidates without doubt, except for an eighth, and choose the length of the next block."""
         number, doubt = len(self.candidates.some), int(np.sum(slack <= 0))
         longest = PAID * (self.examples.z.size + CALLS) // number
         self.size = max(SHORTEST, min(2 * self.size, longest, LONGEST))
@@ -164,7 +174,7 @@ class MinOverCourse:
         self.candidates = Candidates(self.examples, some, 2 * self.size)
 
     def _take(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
-        """Go to the end of a block, or to where the stop rule ends the run in it."""
+        """Accept a block, up to the update where the stop rule ends the run."""
         before, added = self.strengths, block.added
         num_kept = (
             self.patience.kept(block.least, self.examples.squares[added]) if self.patience.watches else len(added)
@@ -178,7 +188,7 @@ class MinOverCourse:
         return before, added
 
     def _attempt(self, size: int) -> Block:
-        """A block of the candidates' updates."""
+        """Simulate a block of updates with the current candidates."""
         candidates, number = self.candidates, len(self.candidates.some)
         fields = np.full(len(candidates.slots), BEYOND)
         fields[:number] = self.fields[candidates.some]
@@ -200,20 +210,29 @@ class MinOverCourse:
 
 
 def lowest(values: np.ndarray, number: int) -> np.ndarray:
-    """The increasing indices of the lowest values (P,), so many and up to a multiple of LANES, not 0."""
+    """Return the increasing indices of the `number` lowest values (P,).
+
+    The number is rounded up to a positive multiple of LANES.
+    """
     number = min(len(values), max(LANES, number + -number % LANES))
     return np.sort(np.argpartition(values, number - 1)[:number])
 
 
 class Patience:
-    """A stop rule of MinOver (see `simulate.learners.minover`), P updates without a larger watched quantity."""
+    """A stop rule of MinOver: P updates without an increase of the monitored quantity.
+
+    See `simulate.learners.minover`.
+    """
 
     def __init__(self, stop: str, P: int):
         self.stop, self.P, self.watches = stop, P, stop != "epochs"
         self.best, self.waited, self.square, self.ended = -np.inf, 0, 0.0, False
 
     def kept(self, least: np.ndarray, squares: np.ndarray) -> int:
-        """The number of updates of a block that are made, for their smallest fields and squared lengths (S,)."""
+        """Return the number of updates of a block before the rule ends the run.
+
+        The updates are given by their smallest fields and squared lengths (S,).
+        """
         grown = np.flatnonzero(self._grown(least, squares))
         last = np.full(len(least), -self.waited - 1)
         last[grown] = grown
@@ -222,7 +241,10 @@ class Patience:
         return int(np.argmax(waited >= self.P)) + 1 if self.ended else len(least)
 
     def _grown(self, least: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """True where the watched quantity exceeds its maximum so far, or equals that of the fields."""
+        """Return True where the monitored quantity exceeds its previous maximum.
+
+        For the smallest field, an equal value counts as well.
+        """
         watched = least
         if self.stop == "stability-patience":
             lengths2 = self.square + np.append(0.0, np.cumsum(2 * least + squares))
@@ -235,12 +257,12 @@ class Patience:
 
 @compiled("UniTuple(i8, 2)(i8[::1], f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], i8)")
 def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[no-untyped-def]
-    """Add the candidate of smallest field, until the block is complete or a row of the Gram matrix is missing.
+    """Add the candidate of smallest field until the block is complete or a Gram matrix row is missing.
 
     Parameters
     ----------
     slots
-        Place of each candidate's row in `rows` (n,), negative if missing.
+        Index of each candidate's row in `rows` (n,), negative if missing.
     rows
         Rows of the Gram matrix.
     fields, counts
@@ -248,7 +270,7 @@ def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[
     added, least
         The candidate added at each update, and its field (S,); written.
     done
-        Number of updates made before.
+        Number of previous updates in the block.
 
     Returns
     -------
@@ -286,9 +308,9 @@ def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[
 
 @compiled("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
 def strayed(squares, before, moved, counts, added, least):  # type: ignore[no-untyped-def]
-    """Return a block's rho squared, and the start and the rise (per step) of a line above its smallest fields.
+    """Return a block's rho squared, and the start and slope of a line above its smallest fields.
 
-    In a function of its own: after the loop above, it would slow it down.
+    The slope is per update. A separate function: at the end of `add_least` it would slow down the loop there.
 
     Parameters
     ----------

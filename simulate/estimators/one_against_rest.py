@@ -1,4 +1,4 @@
-"""The base of all classifiers: one student for two classes, for more classes one against the rest each."""
+"""The base of all classifiers: one student for two classes, else one student against the rest per class."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each example; of two classes the second only where the decision is positive."""
+        """Return the class of each example.
+
+        Of two classes the second is returned only for a positive decision.
+        """
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 
     def _validated(self, *arrays: Any, **options: Any) -> Any:
-        """scikit-learn's checks, without warnings if their sum over finite X overflows."""
+        """Validate data as scikit-learn does.
+
+        Warnings about an overflow of the sum over finite X are suppressed.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             return validate_data(self, *arrays, **options)
 
@@ -35,25 +41,25 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{type(self).__name__} needs examples of at least two classes, not of 1 class: {only!r}")
 
     def _signs(self, y: np.ndarray) -> list[np.ndarray]:
-        """The labels +-1 of each student."""
+        """Return the labels +-1 of each student."""
         ones = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         return [np.where(y == positive_class, 1, -1) for positive_class in ones]
 
     @staticmethod
     def _decision(columns: list[np.ndarray]) -> np.ndarray:
-        """One column (m,) for two classes, else (m, classes)."""
+        """Return one column (m,) for two classes, else an array (m, classes)."""
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
 def check_whole(least: int = 1, **values: Any) -> None:
-    """Raise `ValueError` for parameters that are not whole numbers of at least `least`."""
+    """Raise `ValueError` for parameters that are not integers of at least `least`."""
     for name, value in values.items():
         if not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, not {format_given(value)}")
+            raise ValueError(f"{name} must be an integer of at least {least}, not {format_given(value)}")
 
 
 def format_given(value: Any) -> str:
-    """Return the repr of a given value as a Python object: not np.float64(1.0), but 1.0.
+    """Return the repr of a value as a Python object: not np.float64(1.0), but 1.0.
 
     >>> format_given(np.float64(1.0)), format_given("one")
     ('1.0', "'one'")
@@ -62,7 +68,9 @@ def format_given(value: Any) -> str:
 
 
 def summed(passes: list[list[Any]]) -> list[Any]:
-    """Counts of several students per pass, added up; some end before others.
+    """Add the counts per pass of several students.
+
+    Some students end before others.
 
     >>> summed([[3, 1, 0], [2, 0]])
     [5, 1, 0]

@@ -1,11 +1,12 @@
 r"""Optimal brain damage on a single sigmoid unit (Le Cun, Denker & Solla 1989), as Jackson & Craven compare with.
 
-The unit is trained until its cross-entropy is least; then the weight of least saliency
+The unit is trained to minimal cross-entropy. Then the weight of smallest saliency
 
 .. math:: s_i = \tfrac12 h_{ii}w_i^2, \qquad h_{ii} = \sum_x p(x)(1-p(x))\,x_i^2,
 
-the increase of a quadratic error without mixed terms, is set to 0 permanently, and so on. A validation set decides how
-many weights remain. To save time, a fraction of the remaining weights can be set to 0 at once.
+the increase of a quadratic error without mixed terms, is set to 0 permanently, and the procedure is repeated. A
+validation set determines how many weights remain. To save time, a fraction of the remaining weights can be set to 0 at
+once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 
 class PrunedPerceptron(ClassifierMixin, BaseEstimator):
-    """A sigmoid unit of two classes, pruned to least validation error, of equal errors to the fewest weights.
+    """A sigmoid unit of two classes, pruned to minimal validation error and, at equal errors, the fewest weights.
 
     `lam_per_example` is the strength of the l2 penalty per example, `validation` the fraction of the examples used for
     validation, `share` the fraction of the remaining weights that are removed at a time, at least one. Examples may be
@@ -54,19 +55,19 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         min_error = np.inf
         for coef, intercept in self._shrinking(inside, y_inside):
             wrong = np.mean(self.classes_[(outside @ coef + intercept > 0).astype(int)] != y_outside)
-            if wrong <= min_error:  # of equal errors the fewest weights
+            if wrong <= min_error:  # equal errors: prefer fewer weights
                 min_error, self.coef_, self.intercept_ = wrong, coef[None], np.array([intercept])
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The activations (m,)."""
+        """Return the activations (m,)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=float, accept_sparse="csr", reset=False)
         values: np.ndarray = X @ self.coef_[0] + self.intercept_[0]
         return values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each example."""
+        """Return the class of each example."""
         predicted: np.ndarray = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return predicted
 
@@ -76,7 +77,7 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         return tags
 
     def _shrinking(self, X: Any, y: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
-        """Weights and bias after each pruning, from all weights to none."""
+        """Yield the weights and bias after each pruning, from all weights to no weight."""
         remaining, squares = np.arange(X.shape[1]), X.power(2) if sp.issparse(X) else X**2
         unit = LogisticRegression(C=1 / (self.lam_per_example * len(y)), max_iter=1000, warm_start=True)
         while remaining.size:

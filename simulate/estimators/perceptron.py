@@ -23,11 +23,11 @@ class Progress:
     def __init__(self, features: int, voted: bool, random: np.random.RandomState):
         self.w, self.random = np.zeros(features), random
         self.visits, self.since = 0, 0
-        self.weighted = np.zeros(features)  # sum of updates times the visits before them
+        self.weighted = np.zeros(features)  # sum of updates, each times its number of previous visits
         self.voters: list[tuple[np.ndarray, int]] | None = [] if voted else None
 
     def walk(self, z: Any) -> int:
-        """One pass over the rows z; returns its mistakes."""
+        """Make one pass over the rows z and return the number of mistakes."""
         num_mistakes = 0
         for index, w in mistakes(self.w, z):
             self._retire(self.visits + index)
@@ -37,16 +37,17 @@ class Progress:
         return num_mistakes
 
     def averaged(self) -> np.ndarray:
-        """The mean of w over all visits."""
+        """Compute the mean of w over all visits."""
         return self.w - self.weighted / max(self.visits, 1)
 
     def electorate(self) -> tuple[np.ndarray, np.ndarray]:
-        """All successive students (n, features), and the number of visits that each survived."""
+        """Return all successive students (n, features), and the number of visits that each survived."""
         assert self.voters is not None
         voters = [*self.voters, (self.w, self.visits - self.since)]
         return np.array([w for w, _ in voters]), np.array([count for _, count in voters], float)
 
     def _retire(self, visit: int) -> None:
+        """Record the current weights as a voter, before the mistake at this visit."""
         if self.voters is not None and visit > self.since:
             self.voters.append((self.w, visit - self.since))
         self.since = visit
@@ -118,7 +119,10 @@ class Perceptron(LinearClassifier):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One pass over more examples, in the order given; the first call names all `classes`."""
+        """Make one pass over more examples, in the given order.
+
+        The first call names all `classes`.
+        """
         X, y, weights, first = self._more(X, y, classes, sample_weight)
         if first:
             self.mistakes_ = []
@@ -135,7 +139,10 @@ class Perceptron(LinearClassifier):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The activations, (m,) or (m, classes); voted: the mean vote, from -1 to 1."""
+        """Return the activations, (m,) or (m, classes).
+
+        The voted output returns the mean vote, from -1 to 1.
+        """
         if self.output != "voted":
             return super().decision_function(X)
         check_is_fitted(self)

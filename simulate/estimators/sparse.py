@@ -21,9 +21,9 @@ from simulate.estimators.one_against_rest import OneAgainstRest, check_whole, fo
 from simulate.kernels.conjunctions import Conjunction, Stage, boost, merged, output
 from statmech.runtime.blas import one_thread
 
-MAX_CV_STAGES = 1000  # of a cross-validation: a table of thousands of columns would ask for as many stages
-NOTICE_SECONDS = 30.0  # CPU time of a cross-validation after which a warning reports how much of it is done
-MIXED = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's checks of a table of words and numbers
+MAX_CV_STAGES = 1000  # otherwise a table of thousands of columns would use as many stages
+NOTICE_SECONDS = 30.0  # CPU time of a cross-validation; a longer one warns once and reports its progress
+MIXED = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's options for text and numbers
 Split = tuple[np.ndarray, np.ndarray]  # indices of the examples inside and outside of a fold
 
 
@@ -40,13 +40,13 @@ class BoostingData(NamedTuple):
 
 
 class CostNotice:
-    """A warning, given once, for a cross-validation that takes long."""
+    """A warning, issued once, for a cross-validation that takes long."""
 
     def __init__(self, stages: int, conjunctions: int):
         self.stages, self.conjunctions, self.start = stages, conjunctions, time.thread_time()
 
     def update(self, done: int) -> None:
-        """Warn if the time is over, with the number of stages done."""
+        """Warn once if the time limit is exceeded, with the number of stages done."""
         if time.thread_time() - self.start > NOTICE_SECONDS:
             self.start = np.inf
             progress = f"{done:,} of at most {self.stages:,} stages of boosting over {self.conjunctions:,} conjunctions"
@@ -61,39 +61,39 @@ class SparsePerceptron(OneAgainstRest):
 
     .. math:: f(x) = \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x)
 
-    (Jackson & Craven, Figure 1 and section 3.3; `simulate.kernels.conjunctions`). Columns of words are nominal
+    (Jackson & Craven, Figure 1 and section 3.3; `simulate.kernels.conjunctions`). Columns of text are nominal
     attributes, columns of numbers are cut into at most `bins` intervals. More than two classes: one against the rest.
 
-    A missing value (NaN, None, pandas.NA, or the word `missing`) has no indicator; nor has a word that did not occur in
-    `fit`. `sample_weight` and `class_weight` are proportional to the first distribution of the boosting, and count in
-    cross-validation.
+    A missing value (NaN, None, pandas.NA, or the text `missing`) has no indicator, and neither has a category that did
+    not occur in `fit`. `sample_weight` and `class_weight` are proportional to the first distribution of the boosting,
+    and count in cross-validation.
 
     **Cost.** With m examples and n indicators (up to `bins` per column of numbers), a stage takes a time proportional
-    to m n, and in the worst case to that of all n^k / k! conjunctions, which is usual if examples are many. A few
+    to m n, and in the worst case to the number n^k / k! of all conjunctions, which is usual if examples are many. A few
     examples in a wide table leave few conjunctions to search: 20 examples of 2,000 columns of numbers take some
     seconds. Cross-validation makes up to min(n, 1,000) stages for each of `cv` folds; a warning reports if that takes
-    long. More than 50 million conjunctions are refused: select columns first (`sklearn.feature_selection`), or reduce
-    k or bins.
+    long. More than 50 million conjunctions are not supported: select columns first (`sklearn.feature_selection`), or
+    reduce k or bins.
 
     Parameters
     ----------
     k : int
         Largest number of attributes in a conjunction.
     stages : int or "cv"
-        Number of boosting stages, of which fewer may suffice (`n_stages_`), or "cv" for the number of lowest error in
+        Number of boosting stages (fewer may suffice, see `n_stages_`), or "cv" for the number of lowest error in
         cross-validation, at most the number of weights of an ordinary perceptron, and 1,000.
     discount : float
-        Factor of the correlations of conjunctions of two or more (the paper's value is illegible; 1/2 is our reading).
+        Factor of the correlation for two or more indicators (the paper's value is illegible; 1/2 is our reading).
         Of 13 data sets 1 classifies 10 better and 3 worse at 30 stages, by 1.0 +- 0.7 points on average, in the same
         time (`python benchmarks/boosting.py`); with "cv" accuracy does not distinguish them (`statmech run discount`).
     bins : int
-        Largest number of intervals of a column of numbers.
+        Maximal number of intervals for a column of numbers.
     cv : int, cross-validation generator or iterable
         Folds of the cross-validation, shuffled by `random_state`; or scikit-learn's splits of the examples.
     missing : str
-        The word for missing values, beside NaN, None and pandas.NA. Numbers with missing values remain numbers.
+        The text for missing values, in addition to NaN, None and pandas.NA. Numbers with missing values remain numbers.
     categories : "auto" or list
-        The words of each column; "auto" for those of the examples.
+        The categories of each column. "auto": the categories that occur in the examples.
     random_state : int or RandomState
     negated : bool
         Allow "attribute != value" in conjunctions, which is true where the value is missing.
@@ -104,7 +104,7 @@ class SparsePerceptron(OneAgainstRest):
     ----------
     classes_ : array
     attributes_ : list
-        Names and words or intervals of the columns.
+        Names and categories or intervals of the columns.
     stages_ : list of lists of Stage
         Weak hypotheses, one list per class, one for two classes.
     n_stages_ : list of int
@@ -113,12 +113,12 @@ class SparsePerceptron(OneAgainstRest):
     terms_ : list
         Conjunctions and their weights, the largest weight first.
     concept_, concept_latex_ : str
-        The terms in words and as a LaTeX table.
+        The terms as text and as a LaTeX table.
 
     Raises
     ------
     ValueError
-        As scikit-learn's estimators do, also for a word in a column of numbers, or one not listed in `categories`.
+        As scikit-learn's estimators do. Also for text in a column of numbers, or a value not listed in `categories`.
 
     Examples
     --------
@@ -169,23 +169,26 @@ class SparsePerceptron(OneAgainstRest):
         ]
         indicators, attributes = encode(self.attributes_, X, self.missing, self.negated)
         data = BoostingData(indicators, attributes, np.ones(len(y)) if weights is None else weights)
-        with one_thread():  # its products are small: threads would mostly wait
+        with one_thread():  # boosting's matrix products are small: threads would mostly wait
             self.stages_ = [self._learn(data, signs, splits) for signs in self._signs(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
         self.n_weights_ = sum(len(merged(stages)) for stages in self.stages_)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The weighted votes: (m,) for two classes, positive for the second, else (m, classes)."""
+        """Return the weighted votes: (m,) for two classes, else (m, classes).
+
+        For two classes a positive vote means the second class.
+        """
         check_is_fitted(self)
         indicators = self._indicators(X)
         return self._decision([output(stages, indicators) for stages in self.stages_])
 
     def integer_weights(self, X: Any, limit: int = 1000) -> Self:
-        r"""A copy with integer weights that decides all examples X, those of `fit`, as this one does.
+        r"""Return a copy with integer weights that decides all examples X of `fit` as this model does.
 
         The weights are :math:`c\,w/\max|w|`, rounded, with the smallest suitable integer c, the copy's `integer_scale_`
-        and largest weight. A conjunction whose weight rounds to 0 is dropped. A tie counts as a decision of its own.
+        and largest weight. A conjunction whose weight rounds to 0 is dropped. A tie counts as a separate decision.
         Raises `ValueError` if no c up to `limit` is suitable.
 
         >>> X = [[a, b, c] for a in "yn" for b in "yn" for c in "yn"]
@@ -210,10 +213,10 @@ class SparsePerceptron(OneAgainstRest):
             rounded = [np.rint(scale * w / largest).astype(int) for w in weights]
             if np.array_equal(self._decided([w @ h for w, h in zip(rounded, values, strict=True)]), decisions):
                 return self._with(voters_per_student, rounded, scale)
-        raise ValueError(f"no whole weights up to {limit} decide all of these examples as the real ones do")
+        raise ValueError(f"no integer weights up to {limit} decide all of these examples as the real weights do")
 
     def _with(self, found: list[dict[Conjunction, float]], whole: list[np.ndarray], scale: int) -> Self:
-        """A copy of these conjunctions and whole weights."""
+        """Return a copy with these conjunctions and integer weights."""
         model = copy.copy(self)
         model.stages_ = [
             [Stage(h, np.nan, int(weight)) for h, weight in zip(voters, weights, strict=True) if weight]
@@ -224,7 +227,10 @@ class SparsePerceptron(OneAgainstRest):
         return model
 
     def _decided(self, columns: list[np.ndarray]) -> np.ndarray:
-        """The decisions of the votes (m,) of each student: the sign of one, the class of several."""
+        """Return the decisions (m,) of the votes of all students.
+
+        The decision is the sign of one student's vote, or the class of the largest of several votes.
+        """
         return np.sign(columns[0]) if len(columns) == 1 else np.argmax(columns, axis=0)
 
     def _indicators(self, X: Any) -> np.ndarray:
@@ -233,7 +239,7 @@ class SparsePerceptron(OneAgainstRest):
 
     @property
     def terms_(self) -> list[Term]:
-        """The conjunctions with their weights, class by class, the heaviest first."""
+        """The conjunctions with their weights, class by class, the largest weight first."""
         check_is_fitted(self)
         names = [name for attribute in self.attributes_ for name in attribute.names()]
         if self.negated:
@@ -272,7 +278,7 @@ class SparsePerceptron(OneAgainstRest):
         return boost(data.X, y, data.attributes, self.k, stages, self.discount, data.weights)
 
     def _by_cross_validation(self, data: BoostingData, y: np.ndarray, splits: list[Split] | None, most: int) -> int:
-        """The smallest number of stages of least held-out error."""
+        """Find the smallest number of stages of minimal validation error."""
         if splits is None:
             folds = min(self.cv, int(np.sum(y == 1)), int(np.sum(y == -1)))
             if folds < 2:
@@ -288,11 +294,16 @@ class SparsePerceptron(OneAgainstRest):
                 wrong[num_stages] += weights @ (np.sign(votes) != y[outside])
                 num_stages += 1
                 notice.update(fold * most + num_stages)
-            wrong[num_stages:] += weights @ (np.sign(votes) != y[outside])  # it ended early: no more changes
+            wrong[num_stages:] += weights @ (
+                np.sign(votes) != y[outside]
+            )  # boosting ended early: the votes no longer change
         return int(np.argmin(wrong.round(9))) + 1
 
     def _splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[Split] | None:
-        """The splits of `cv` as indices of the examples of positive weight; None for a number of folds."""
+        """Return the splits of `cv` as indices of examples with positive weight.
+
+        None if `cv` is a number of folds.
+        """
         if isinstance(self.cv, Integral):
             return None
         positive = np.ones(len(y), bool) if weights is None else weights > 0
@@ -318,7 +329,7 @@ class SparsePerceptron(OneAgainstRest):
         check_whole(k=self.k)
         check_whole(2, bins=self.bins)
         if self.stages != "cv" and (not isinstance(self.stages, Integral) or self.stages < 1):
-            raise ValueError(f'stages must be "cv" or a whole number of at least 1, not {format_given(self.stages)}')
+            raise ValueError(f'stages must be "cv" or an integer of at least 1, not {format_given(self.stages)}')
         if not isinstance(self.negated, bool | np.bool_):
             raise ValueError(f"negated must be True or False, not {format_given(self.negated)}")
         if not 0 <= self.discount <= 1:
@@ -326,5 +337,8 @@ class SparsePerceptron(OneAgainstRest):
 
 
 def _keep_types(X: Any) -> Any:
-    """Return lists of words and numbers as an array of objects: NumPy would make all of them words."""
+    """Convert lists of text and numbers to an array of objects.
+
+    NumPy would convert the numbers to text.
+    """
     return np.array(X, dtype=object) if isinstance(X, list | tuple) and np.asarray(X).dtype.kind in "US" else X

@@ -1,6 +1,6 @@
 """MinOver and AdaTron for scikit-learn: perceptrons of large stability.
 
-They take the same steps as the learners of `simulate.learners`, one data set at a time and without compiling for its
+Both take the same steps as the learners of `simulate.learners`, one data set at a time and without compiling for its
 shape: `simulate.estimators.minover_blocks` and `simulate.estimators.adatron_blocks`, imported by the first fit.
 """
 
@@ -18,13 +18,13 @@ from simulate.estimators.linear import LinearClassifier, LinearStudent
 from simulate.learners.interface import gap
 from statmech.scenarios.stored_examples import StoredExamples
 
-MOMENTS = 32  # epochs at which students are recorded, from the first to the last
+MOMENTS = 32  # number of records, at logarithmically spaced epochs
 
 
 class StabilityClassifier(LinearClassifier):
     """A learner of embedding strengths, as in the teacher-student simulation.
 
-    On examples that are not separable neither MinOver nor AdaTron converges. The result is then the student of fewest
+    On examples that are not separable neither MinOver nor AdaTron converges. The result is then the student with fewest
     training errors among those recorded after about 30 numbers of epochs.
     """
 
@@ -32,7 +32,7 @@ class StabilityClassifier(LinearClassifier):
     strengths_: list[np.ndarray]
 
     def __new__(cls, *values: Any, **options: Any) -> Self:
-        """Refuse weights of classes."""
+        """Reject class weights and create the estimator."""
         _refuse_weights(cls.__name__, options)
         return super().__new__(cls)
 
@@ -53,13 +53,16 @@ class StabilityClassifier(LinearClassifier):
             message = f"{type(self).__name__} did not converge in {self.max_epochs} epochs: not separable, or too few"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
             errors = np.sum(strengths @ z @ z.T <= 0, axis=1)
-            best_index -= int(np.argmin(errors[::-1]))  # the latest of the fewest
+            best_index -= int(np.argmin(errors[::-1]))  # the latest student with the fewest errors
         self.strengths_.append(strengths[best_index])
         return LinearStudent(strengths[best_index] @ z / z.shape[1], max(1, int(epochs[best_index])))
 
     @abstractmethod
     def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Strengths (T, m) after these numbers of epochs (T,), how many epochs were made, and True if it converged."""
+        """Find the strengths (T, m) after these numbers of epochs (T,).
+
+        Also returns the number of epochs made (T,), and True if learning converged.
+        """
 
     def _check_parameters(self) -> None:
         parameters = {
@@ -67,11 +70,11 @@ class StabilityClassifier(LinearClassifier):
         }
         StoredExamples(
             learner=type(self).__name__.lower(), alpha=1.0, epochs=(self.max_epochs,), **parameters
-        )  # its messages
+        )  # raises errors with the config's messages
 
 
 def _refuse_weights(name: str, options: dict[str, Any]) -> None:
-    """Raise `TypeError` if an estimator of this name is given weights."""
+    """Raise `TypeError` if an estimator of this name receives weights."""
     for option in ("sample_weight", "class_weight"):
         if options.get(option) is not None:
             why = "the largest stability depends on the examples, not on their weights. Leave out examples of weight 0"
@@ -79,7 +82,7 @@ def _refuse_weights(name: str, options: dict[str, Any]) -> None:
 
 
 class MinOver(StabilityClassifier):
-    r"""MinOver: the example of smallest stability is added repeatedly (`simulate.learners.minover`).
+    r"""MinOver: repeated addition of the example of smallest stability (`simulate.learners.minover`).
 
     .. math:: \mathbf w \leftarrow \mathbf w + y^\mu\mathbf x^\mu, \qquad
               \mu = \mathrm{argmin}_\nu\, y^\nu\,\mathbf w\cdot\mathbf x^\nu
@@ -92,7 +95,7 @@ class MinOver(StabilityClassifier):
     stop : {"epochs", "stability-patience", "field-patience"}
         Stop rule, as in a config.
     within : float
-        Relative distance from the largest stability that must be certified; else a `ConvergenceWarning`.
+        Relative distance from the largest stability. A `ConvergenceWarning` is issued if it is not certified.
     fit_intercept : bool
 
     Attributes
@@ -134,11 +137,11 @@ class AdaTron(StabilityClassifier):
     Parameters
     ----------
     max_epochs : int
-        Epochs after which a `ConvergenceWarning` is issued.
+        Maximal number of epochs; a `ConvergenceWarning` is issued if it is not enough.
     omega : float
         Step size, 0 < omega < 2.
     tolerance : float
-        Certified relative distance from the largest stability at which learning stops.
+        Learning stops at this certified relative distance from the largest stability.
     fit_intercept : bool
 
     Examples

@@ -7,9 +7,9 @@ S and T of `simulate.kernels.conjunctions`. A triple i < j < l is true on a part
 
 for all three. Triples that cannot exceed the largest correlation known, :math:`|2S-s|`, are not summed.
 
-**The results of a search tighten the next bounds.** If it shows :math:`S_{ijl}\le P_{ij}-g` for all l, then after the step to
-the next distribution, where :math:`S\leftarrow fS+S_\text{wrong}` and :math:`P\leftarrow fP+P_\text{wrong}` with
-:math:`S_\text{wrong}\le P_\text{wrong}`,
+**A search tightens the bounds of the next search.** If it shows :math:`S_{ijl}\le P_{ij}-g` for all l, then after the
+step to the next distribution, where :math:`S\leftarrow fS+S_\text{wrong}` and
+:math:`P\leftarrow fP+P_\text{wrong}` with :math:`S_\text{wrong}\le P_\text{wrong}`,
 
 .. math:: S_{ijl} \le P_{ij} - f g,
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from simulate.kernels.coordinate_loops import compiled
 
-SHARE = 6  # time per sum of a selected indicator, in units of the time per sum when all are summed
+SHARE = 6  # a sum for a selected indicator takes this many times longer than when all are summed
 
 
 def best_of_three(

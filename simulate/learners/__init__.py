@@ -1,7 +1,7 @@
 """Learners of stored examples, one file each, named as in `statmech.learners.LEARNERS`.
 
 Each file has `learn(batch, task) -> Learnt`. Students are represented by embedding strengths x, so that a step costs
-O(P) (see `simulate.learners.examples`); those of the version space by weight vectors.
+O(P) (see `simulate.learners.examples`). Students of the version space are represented by weight vectors.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from statmech.runtime.jax_cache import cache_programs
 def learn(batch: Batch, task: LearnerTask) -> Learnt:
     """Learn all data sets of a batch by one learner.
 
-    By the `learn` of its class if it has one, else by the file of its name.
+    Uses the method `learn` of its class if it has one, else the file of its name.
 
     Parameters
     ----------
     batch : simulate.learners.examples.Batch
         Data sets side by side.
     task : simulate.learners.interface.LearnerTask
-        The learner with its parameters, and the numbers of updates at which students are recorded.
+        The learner with its parameters, and the numbers of updates when students are recorded.
 
     Returns
     -------
@@ -49,7 +49,10 @@ ESTIMATORS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Learners as scikit-learn estimators and `margin`, imported on first use: scikit-learn alone takes a second."""
+    """Import a scikit-learn estimator or `margin` at its first use.
+
+    Importing scikit-learn alone takes a second.
+    """
     if name not in ESTIMATORS:
         raise AttributeError(f"module 'simulate.learners' has no attribute {name!r}")
     return getattr(import_module(ESTIMATORS[name]), name)

@@ -2,9 +2,9 @@ r"""Batch AdaTron (Anlauf & Biehl 1989): coordinate ascent on the dual of maximu
 
 .. math:: x_\mu \leftarrow x_\mu + \max\{-x_\mu,\ \omega(1-e_\mu)/G_{\mu\mu}\}, \qquad e = Gx
 
-in turn, from x = 0: a step makes the field of its example 1 (times omega, 0 < omega < 2), and no strength negative. The
-fixed point has :math:`e_\mu \ge 1`, and = 1 where :math:`x_\mu > 0`: the perceptron of maximum stability. It stops when
-the gap (see `simulate.learners.minover`) certifies it.
+in turn, from x = 0. A step sets the field of its example to 1 (for omega = 1; 0 < omega < 2), and keeps strengths
+nonnegative. The fixed point has :math:`e_\mu \ge 1`, with equality where :math:`x_\mu > 0`: the perceptron of maximum
+stability. The run stops when the gap (see `simulate.learners.minover`) certifies it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from statmech.learners import AdaTron
 
 
 def move(field: jax.Array, strength: jax.Array, own: jax.Array, omega: jax.Array) -> jax.Array:
-    """The step of one strength."""
+    """Compute the step of one strength."""
     return jnp.maximum(-strength, omega * (1 - field) / jnp.where(own > 0, own, 1.0))
 
 
 @dataclass(frozen=True)
 class Certified:
-    """True if the gap is at most the tolerance."""
+    """A stop rule: True if the gap is at most the tolerance."""
 
     tolerance: float
 
     def __call__(self, state: CyclicStudent, real: jax.Array) -> jax.Array:
+        """Return True for a student whose gap is at most the tolerance."""
         return gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= self.tolerance
 
 
 def learn(batch: Batch, task: LearnerTask) -> Learnt:
+    """Learn all data sets of a batch by AdaTron."""
     assert isinstance(task.learner, AdaTron)
     return learn_in_turn(batch, task, task.learner.omega, move, Certified(task.learner.tolerance), "gap")

@@ -1,7 +1,7 @@
 """The Bayes vote: students drawn uniformly from the version space decide by majority.
 
-A vote of n independent students errs more often than that of all, by a relative excess of about 1/n
-(`theory.ensemble_error` at R = q gives it); so does one of a chain with as many autocorrelation times.
+A vote of n independent students errs more often than the vote of all students, by a relative excess of about 1/n
+(`theory.ensemble_error` at R = q). The same holds for students of a chain with n autocorrelation times.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from simulate.learners.interface import LearnerTask, Learnt
 from simulate.learners.version_space import students
 from statmech.learners import Bayes
 
-ENOUGH = 100.0  # autocorrelation times, for a vote close to that of the whole version space
+ENOUGH = 100.0  # the vote is then close to the vote of all students
 
 
 def learn(batch: Batch, task: LearnerTask) -> Learnt:
+    """Draw the voting students for each data set of a batch."""
     assert isinstance(task.learner, Bayes)
     return students(batch, task, task.learner.votes, task.learner.sweeps, ENOUGH)

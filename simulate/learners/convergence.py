@@ -6,9 +6,9 @@ z`, made because :math:`a=\mathbf w_{k-1}\cdot\mathbf z\le 0`, gives
 .. math:: a' = \mathbf w_k\cdot\mathbf z = a + |\mathbf z|^2, \qquad
           \mathbf u\cdot\mathbf w_k \ge k\gamma, \qquad |\mathbf w_k|^2 \le k R^2
 
-if :math:`\mathbf u\cdot\mathbf z\ge\gamma` and :math:`|\mathbf z|\le R` for all examples. The first is Daume's (3.3) to
-(3.6), where a bias adds 1 to :math:`|\mathbf x|^2`; the others are Block's and Novikoff's, and :math:`\mathbf
-u\cdot\mathbf w\le|\mathbf w|` makes of them the bound of `theory.mistake_bound`.
+if :math:`\mathbf u\cdot\mathbf z\ge\gamma` and :math:`|\mathbf z|\le R` for all examples. The first relation is Daume's
+(3.3) to (3.6), where a bias adds 1 to :math:`|\mathbf x|^2`. The other relations are Block's and Novikoff's. With
+:math:`\mathbf u\cdot\mathbf w\le|\mathbf w|` they give the bound of `theory.mistake_bound`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class UpdateHistory(NamedTuple):
 
 
 def course(updates: np.ndarray, direction: np.ndarray) -> UpdateHistory:
-    r"""The course of a perceptron from w = 0.
+    r"""Compute the update history of a perceptron from w = 0.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def course(updates: np.ndarray, direction: np.ndarray) -> UpdateHistory:
 
     Returns
     -------
-    Course
+    UpdateHistory
         In units of the examples.
 
     Examples
@@ -54,16 +54,18 @@ def course(updates: np.ndarray, direction: np.ndarray) -> UpdateHistory:
 
 
 def broken(run: UpdateHistory, z: np.ndarray, direction: np.ndarray) -> list[str]:
-    """The inequalities that a run does not satisfy; none of a perceptron's.
+    """Return the inequalities that a run does not satisfy.
+
+    A perceptron satisfies all inequalities.
 
     Parameters
     ----------
-    run : Course
+    run : UpdateHistory
         A run, update by update.
     z : array (P, N)
         All examples times their labels.
     direction : array (N,)
-        A student that is right on all of them.
+        A student that is right on all examples.
 
     Returns
     -------
@@ -80,7 +82,7 @@ def broken(run: UpdateHistory, z: np.ndarray, direction: np.ndarray) -> list[str
     """
     margin, squared_radius = (z @ direction).min() / np.linalg.norm(direction), (z**2).sum(axis=1).max()
     k = np.arange(1, len(run.before) + 1)
-    slack = 1e-9 * k * squared_radius  # rounding
+    slack = 1e-9 * k * squared_radius  # tolerance for rounding
     shortest = (z**2).sum(axis=1).min()
     holds = {
         "a <= 0": run.before <= slack,

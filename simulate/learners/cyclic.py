@@ -20,7 +20,7 @@ Done = Callable[["CyclicStudent", jax.Array], jax.Array]
 
 
 class CyclicStudent(NamedTuple):
-    """One student: fields and strengths (P,), number of visits, and True if it has stopped."""
+    """One student: fields and strengths (P,), number of visits, and whether it has stopped."""
 
     fields: jax.Array
     strengths: jax.Array
@@ -48,7 +48,7 @@ def epoch(
     size
         Number of examples, without padding.
     until
-        Number of visits at which the run pauses.
+        Number of visits before the run pauses.
     parameter
         Parameter of `move`.
     move
@@ -77,7 +77,7 @@ def epoch(
 def run(
     learner: tuple[Move, Done], gram: jax.Array, sizes: jax.Array, until: jax.Array, parameter: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """Learn all data sets of a batch: strengths (T, B, P), visits and the stopped runs (T, B).
+    """Learn all data sets of a batch, and return strengths (T, B, P), visits and the stopped runs (T, B).
 
     Parameters
     ----------

@@ -2,8 +2,8 @@ r"""Data sets of stored examples: P inputs :math:`\xi\sim N(0, I)` with a teache
 
 A data set depends only on the experiment's key, N and the seed's number: all learners, noise levels and alphas see the
 same teacher and the same inputs, the first P of one infinite sequence, and the examples that are flipped at one noise
-level are also flipped at larger ones. Learners see :math:`\mathbf z^\mu = S^\mu\xi^\mu` and the Gram matrix :math:`G =
-\mathbf z\mathbf z^\mathsf{T}/N`, in which a student :math:`\mathbf w = \frac1N\sum_\mu x_\mu\mathbf z^\mu` of embedding
+level are also flipped at larger ones. Learners use :math:`\mathbf z^\mu = S^\mu\xi^\mu` and the Gram matrix :math:`G =
+\mathbf z\mathbf z^\mathsf{T}/N`. A student :math:`\mathbf w = \frac1N\sum_\mu x_\mu\mathbf z^\mu` of embedding
 strengths x has the fields :math:`\mathbf w\cdot\mathbf z^\mu = (Gx)_\mu`: a step that changes one strength costs one
 row of G, not O(P N).
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from statmech.scenarios.cells import words_of
 
-SIZES = [8, 16, 24, *(n << k for k in range(3, 40) for n in (4, 5, 6, 7))]  # that P is padded to, multiples of 8
+SIZES = [8, 16, 24, *(n << k for k in range(3, 40) for n in (4, 5, 6, 7))]  # multiples of 8
 
 
 class DataSet(NamedTuple):
@@ -36,17 +36,22 @@ class Batch(NamedTuple):
 
     @property
     def real(self) -> np.ndarray:
-        """True for examples, False for padding, shape (B, P)."""
+        """A mask (B, P): True for examples, False for padding."""
         return np.arange(self.z.shape[1]) < self.sizes[:, None]
 
 
 def padded(P: int) -> int:
-    """The size that P examples are padded to: few sizes, few programs to compile."""
+    """Return the size that P examples are padded to.
+
+    Few different sizes mean few programs to compile.
+    """
     return SIZES[bisect.bisect_left(SIZES, P)]
 
 
 class SeedInputs(NamedTuple):
-    """A seed's teacher (N,), inputs (P, N), and a uniform number for each input (P,), which decides if its label flips.
+    """A seed's teacher (N,), inputs (P, N), and a uniform number for each input (P,).
+
+    The uniform number decides whether the label is flipped.
 
     Examples
     --------
@@ -60,14 +65,17 @@ class SeedInputs(NamedTuple):
     chances: np.ndarray
 
     def examples(self, P: int, flip: float) -> DataSet:
-        """The first P examples, whose labels are flipped with this probability."""
+        """Return the first P examples, with labels flipped with this probability."""
         xi = self.inputs[:P]
         labels = np.where(xi @ self.teacher < 0, -1.0, 1.0) * np.where(self.chances[:P] < flip, -1.0, 1.0)
         return DataSet(self.teacher, labels[:, None] * xi)
 
 
 def inputs_of(key: int, seed: int, N: int, P: int) -> SeedInputs:
-    """Draw the first P inputs of a seed, and its teacher; `draw` explains the parameters."""
+    """Draw the first P inputs of a seed, and its teacher.
+
+    The parameters are explained in `draw`.
+    """
     entropy = words_of({"data": "stored examples", "N": N})
     teachers, inputs, noise = (np.random.default_rng([key, seed, role, *entropy]) for role in range(3))
     teacher = teachers.standard_normal(N)
@@ -93,7 +101,7 @@ def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
 
 
 def batch(data: list[DataSet], P: int) -> Batch:
-    """Data sets side by side, each padded to P examples."""
+    """Combine data sets into a batch, each padded to P examples."""
     N = data[0].z.shape[1]
     z = np.zeros((len(data), P, N))
     gram = np.zeros((len(data), P, P))

@@ -9,5 +9,5 @@ from simulate.learners.interface import LearnerTask, Learnt, at_once
 
 
 def learn(batch: Batch, task: LearnerTask) -> Learnt:
-    """x = 1."""
+    """Return students with x = 1."""
     return at_once(task.until, np.ones(len(batch.z), bool), strengths=batch.real.astype(float))

@@ -15,8 +15,8 @@ from statmech.numerics.gaussian import Array, namespace
 class LearnerTask(NamedTuple):
     """The task of a learner.
 
-    The name and parameters of the learner, the numbers of updates (B, T) at which each data set's student is recorded,
-    and a row of 32-bit words (B, W) per data set for its random numbers.
+    The name and parameters of the learner, the numbers of updates (B, T) when each data set's student is recorded, and
+    a row of 32-bit integers (B, W) per data set for its random numbers.
     """
 
     name: str
@@ -29,7 +29,8 @@ class Learnt(NamedTuple):
     """Students of B data sets at T recorded times.
 
     Embedding strengths (B, T, P), or, for learners without strengths, students' weights (B, T, K, N); the number of
-    updates, the reason why they ended (an index of `STOPPED_BY`) and convergence according to the learner, all (B, T).
+    updates, the reason why each run ended (an index of `STOPPED_BY`) and convergence according to the learner, all
+    (B, T).
     """
 
     strengths: np.ndarray | None
@@ -81,12 +82,12 @@ def at_once(
 
 
 def own(batch: Batch, lane: int) -> np.ndarray:
-    """The examples z (P, N) of a data set, without padding."""
+    """Return the examples z (P, N) of a data set, without padding."""
     return batch.z[lane, : batch.sizes[lane]]
 
 
 def one_by_one(batch: Batch, strengths: Callable[[np.ndarray], np.ndarray | None]) -> tuple[np.ndarray, np.ndarray]:
-    """The strengths of each data set, padded with zeros (B, P), and True where they exist (B,)."""
+    """Find the strengths of each data set, padded with zeros (B, P), and a mask (B,) of solutions that exist."""
     x, exists = np.zeros(batch.z.shape[:2]), np.zeros(len(batch.z), bool)
     for index, size in enumerate(batch.sizes):
         solution = strengths(own(batch, index))
@@ -96,9 +97,10 @@ def one_by_one(batch: Batch, strengths: Callable[[np.ndarray], np.ndarray | None
 
 
 def gap(fields: Array, strengths: Array) -> Array:
-    """1 - kappa / (an upper bound of the largest kappa), see `simulate.learners.minover`; infinite for w = 0.
+    """Compute a bound on the relative distance of a student's stability from the largest stability.
 
-    For fields, in any unit, and strengths (..., P), in NumPy or JAX.
+    The gap is 1 - kappa / (an upper bound of the largest kappa), see `simulate.learners.minover`. It is infinite for w
+    = 0. Fields, in any unit, and strengths are arrays (..., P), in NumPy or JAX.
     """
     xp = namespace(fields)
     weighted_sum = xp.sum(xp.where(strengths > 0, strengths * fields, 0.0), axis=-1)

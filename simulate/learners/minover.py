@@ -1,13 +1,13 @@
-r"""MinOver: adds the example of smallest stability with strength 1, again and again (Krauth & Mezard 1987).
+r"""MinOver: repeated addition of the example of smallest stability with strength 1 (Krauth & Mezard 1987).
 
 .. math:: \mu = \mathrm{argmin}_\nu\,\kappa^\nu, \quad \kappa^\nu = \mathbf w\cdot\xi^\nu S^\nu/|\mathbf w|; \qquad
           \mathbf w \leftarrow \mathbf w + \xi^\mu S^\mu/N
 
-from w = 0; of equal stabilities it takes the first. With the fields :math:`e = Gx` an update is a minimum over e and a
+from w = 0; of equal stabilities the first is used. With the fields :math:`e = Gx` an update is a minimum over e and a
 row of G.
 
 **Stopping.** For any strengths :math:`x\ge 0` the largest stability is at most
-:math:`|\sum_\mu x_\mu\mathbf z^\mu|/\sum_\mu x_\mu` (the least is below the mean with weights x), so that
+:math:`|\sum_\mu x_\mu\mathbf z^\mu|/\sum_\mu x_\mu` (the minimum is below the mean with weights x), so that
 
 .. math:: gap = 1 - \min_\mu e_\mu\,\sum_\mu x_\mu\Big/\sum_\mu x_\mu e_\mu
 
@@ -32,7 +32,7 @@ from simulate.learners.interface import LearnerTask, Learnt, gap
 from statmech.learners import STOPPED_BY, MinOver
 from statmech.runtime.programs import cached_program
 
-UPDATES = 64  # between two checks whether any data set of a batch still learns
+UPDATES = 64  # updates before each check whether any data set of a batch still learns
 
 
 class MinOverStudent(NamedTuple):
@@ -59,9 +59,9 @@ def update(state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.A
     size
         Number of examples, without padding.
     until
-        Number of updates at which the run pauses.
+        Number of updates before the run pauses.
     stop
-        Stop rule, among those of `MinOver`.
+        Stop rule of `MinOver`.
     """
     is_active = ~state.stopped & (state.updates < until)
     min_field, index = first_least(state.fields)
@@ -87,9 +87,9 @@ def update(state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.A
 
 @cached_program
 def run(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple[jax.Array, ...]:
-    """All data sets of a batch: strengths (T, B, P), gap, updates and the runs ended by a stop rule (T, B)."""
+    """Learn all data sets of a batch: strengths (T, B, P), gap, updates and the runs ended by a stop rule (T, B)."""
     B, P, _ = gram.shape
-    fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never the least
+    fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never the minimum
     zeros, counts = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
     start = MinOverStudent(fields, jnp.zeros_like(fields), zeros, counts, zeros - jnp.inf, counts, counts > 0)
     step = jax.vmap(partial(update, stop=stop))
@@ -107,6 +107,7 @@ def run(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple
 
 
 def learn(batch: Batch, task: LearnerTask) -> Learnt:
+    """Learn all data sets of a batch by MinOver."""
     learner = task.learner
     assert isinstance(learner, MinOver)
     recorded = run(learner.stop, batch.gram, batch.sizes, task.until)

@@ -1,7 +1,7 @@
 r"""Pseudo-inverse: the fixed point of Adaline.
 
-The shortest w that minimises :math:`\sum_\mu(\mathbf w\cdot\mathbf z^\mu - 1)^2`: its strengths solve
-:math:`Gx = 1` in the least-squares sense, and are the shortest such solution.
+The shortest w that minimises :math:`\sum_\mu(\mathbf w\cdot\mathbf z^\mu - 1)^2`: its strengths are the shortest
+solution of :math:`Gx = 1` in the least-squares sense.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from simulate.learners.interface import LearnerTask, Learnt, at_once, one_by_one
 
 
 def strengths(z: np.ndarray) -> np.ndarray:
-    """x (P,) of the examples z (P, N) by the singular values of z, more accurate than G = z z^T / N."""
+    """Compute the strengths x (P,) of examples z (P, N) from the singular values of z.
+
+    This is more accurate than G = z z^T / N.
+    """
     P, N = z.shape
     left, values, _ = np.linalg.svd(z, full_matrices=False)
     significant = values > values[0] * max(P, N) * np.finfo(float).eps
@@ -21,5 +24,6 @@ def strengths(z: np.ndarray) -> np.ndarray:
 
 
 def learn(batch: Batch, task: LearnerTask) -> Learnt:
+    """Find the pseudo-inverse solution for each data set of a batch."""
     x, exists = one_by_one(batch, strengths)
     return at_once(task.until, exists, strengths=x)

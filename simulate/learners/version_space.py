@@ -1,9 +1,9 @@
 r"""A Markov chain that samples the version space uniformly.
 
 The version space is a cone, :math:`\mathbf w\cdot\mathbf z^\mu > 0` for all :math:`\mu`. Points that are uniform in its
-intersection with the unit ball have uniform directions, so the chain samples those, one coordinate after the other:
+intersection with the unit ball have uniform directions, so the chain samples such points, one coordinate after another:
 given all others, :math:`w_j` is uniform on the interval allowed by the examples and the ball. It is drawn from this
-interval at one step in ten; at the others it is reflected at the interval's middle, which preserves the uniform
+interval in one step of ten. In all other steps it is reflected at the interval's middle, which preserves the uniform
 distribution and lets the chain continue in one direction (overrelaxation: half the autocorrelation time at N = 200).
 With the fields stored that costs one column of z, O(P), so a sweep over all N coordinates costs as much as a single
 step along a random direction. The chain starts at the perceptron of maximum stability; the first tenth of its sweeps is
@@ -25,14 +25,17 @@ from simulate.learners.interface import LearnerTask, Learnt, at_once, one_by_one
 from statmech.random_numbers import wrapped
 from statmech.runtime.programs import cached_program
 
-FORGOTTEN = 0.1  # fraction of the sweeps before the first student is recorded
-REFLECTED = 0.9  # fraction of the steps that reflect a coordinate
+FORGOTTEN = 0.1  # sweeps before the first recorded student
+REFLECTED = 0.9  # all other steps draw the coordinate
 
 Walk = tuple[jax.Array, jax.Array, jax.Array]  # a student w (N,), its fields (P,), |w|^2
 
 
 def placed(w: jax.Array, columns: jax.Array) -> Walk:
-    """A student with its fields recomputed; `columns` is z transposed, (N, P), 0 for padding."""
+    """Return the state of a chain at the student w, with recomputed fields.
+
+    `columns` is z transposed, (N, P), with zeros for padding.
+    """
     return w, jnp.where(jnp.any(columns != 0, axis=0), w @ columns, 1.0), w @ w
 
 
@@ -43,11 +46,14 @@ def sweep(walk: Walk, key: jax.Array, columns: jax.Array) -> Walk:
     def draw(j: jax.Array, now: Walk) -> Walk:
         w, fields, length2 = now
         column, old_value = columns[j], w[j]
-        steepest, flattest = greatest(column / fields), least(column / fields)  # a field vanishes at -1 over this
+        steepest, flattest = (
+            greatest(column / fields),
+            least(column / fields),
+        )  # a field vanishes at a change of -1 over this
         low = jnp.where(steepest > 0, -1 / steepest, -jnp.inf)
         high = jnp.where(flattest < 0, -1 / flattest, jnp.inf)
         ball = jnp.sqrt(jnp.maximum(1 - (length2 - old_value**2), 0.0))
-        low = jnp.minimum(jnp.maximum(low, -ball - old_value), 0.0)  # rounding must not put the student outside
+        low = jnp.minimum(jnp.maximum(low, -ball - old_value), 0.0)  # rounding must not move the student outside
         high = jnp.maximum(jnp.minimum(high, ball - old_value), 0.0)
         change = jnp.where(kind[j] < REFLECTED, low + high, low + uniform[j] * (high - low))
         return w.at[j].add(change), fields + change * column, length2 + change * (2 * old_value + change)
@@ -59,8 +65,10 @@ def sweep(walk: Walk, key: jax.Array, columns: jax.Array) -> Walk:
 def chains(
     sweeps: tuple[int, int, int], keys: jax.Array, columns: jax.Array, start: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """For each data set students (blocks, N) and each sweep's cosine with the start; `sweeps` are those to forget, the
-    blocks, and the sweeps of each."""
+    """Run the chain of each data set, and return students (blocks, N) and each sweep's cosine with the start.
+
+    `sweeps` are the number of discarded sweeps, the number of blocks, and the number of sweeps per block.
+    """
     forget, blocks, sweeps_per_block = sweeps
 
     def run(key: jax.Array, columns: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -82,8 +90,10 @@ def chains(
 
 
 def autocorrelation_time(series: np.ndarray) -> float:
-    r"""Integrated autocorrelation time of a series, :math:`1 + 2\sum_{k\le M}\rho_k` with M at least 5 times it
-    (Sokal 1997); infinite if the series ends before."""
+    r"""Compute the integrated autocorrelation time of a series, :math:`1 + 2\sum_{k\le M}\rho_k`.
+
+    M is at least 5 autocorrelation times (Sokal 1997). The result is infinite if the series is too short.
+    """
     n, deviation = len(series), series - series.mean()
     spectrum = np.abs(np.fft.rfft(deviation, 2 * n)) ** 2
     correlation = np.fft.irfft(spectrum)[:n]
@@ -95,9 +105,10 @@ def autocorrelation_time(series: np.ndarray) -> float:
 
 
 def students(batch: Batch, task: LearnerTask, number: int, sweeps: int, enough: float) -> Learnt:
-    """Draw students of each data set from one Markov chain; none where the version space is empty.
+    """Draw students of each data set from one Markov chain.
 
-    A chain has converged if it is long enough and all its students are inside the version space despite rounding.
+    An empty version space has no students. A chain has converged if it is long enough and all its students are inside
+    the version space despite rounding.
 
     Parameters
     ----------

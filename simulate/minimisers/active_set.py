@@ -1,13 +1,13 @@
-r"""The minimum from a state near it, by finding which weights are 0 and which examples lie between bends or on kinks.
+r"""The minimum from a nearby state, given the weights that are 0 and the examples on kinks or between bends.
 
-Once these are known the minimum solves linear equations: with the other weights 0, and the other slopes at the ends of
+With this active set the minimum solves linear equations: with the other weights 0, and the other slopes at the ends of
 their intervals,
 
 .. math:: l_2\mathbf w + B^\top\mathbf a + l_1\,\mathrm{sgn}\,\mathbf w = 0, \qquad x_\mu - k = \gamma a_\mu .
 
-An interior method stalls before it has their digits where fewer weights than examples are not 0, as where a sparse
-teacher is recovered: its matrix becomes singular. Weights whose sign the solution reverses become 0, and those whose
-slope exceeds l1 become free, until none does (Hintermüller, Ito & Kunisch, SIAM J. Optim. 13, 865, 2002).
+An interior method stalls before full accuracy if fewer weights than examples are nonzero, for example when a sparse
+teacher is recovered: its matrix becomes singular. Here a weight becomes 0 if the solution reverses its sign, and free
+if its slope exceeds l1, until the set no longer changes (Hintermüller, Ito & Kunisch, SIAM J. Optim. 13, 865, 2002).
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from simulate.minimisers.problem import Problem
 from simulate.minimisers.slope_intervals import Parts
 
 ROUNDS = 20
-ROUNDING = 1e-13  # of the slopes of the penalty: what a minimum's equations may leave
-SINGULAR = 1e-13  # relative size of a pivot that counts as 0
+ROUNDING = 1e-13  # residual relative to the slopes of the penalty
+SINGULAR = 1e-13  # relative size of a pivot
 
 
 def zeros(weights: Box, l1: float) -> np.ndarray:
-    """True for weights whose slopes are farther from their bounds than they from 0."""
+    """Return True for weights that are closer to 0 than their slopes are to the bounds."""
     vanish: np.ndarray = np.maximum(weights.s, weights.r) < np.minimum(weights.above, weights.below) / l1
     return vanish
 
 
 def settled(problem: Problem, parts: Parts, near: Iterate) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (N,) and slopes (K, P) once no weight changes between 0 and free; the slope of the loss is linear."""
+    """Solve for weights (N,) and slopes (K, P) until no weight changes between 0 and free.
+
+    The slope of the loss is linear.
+    """
     w, _, rows, weights = near
     free = np.ones(len(w), bool) if weights is None else ~zeros(weights, problem.l1)
     loose = (rows.s < rows.above) & (rows.r < rows.below)
@@ -50,7 +53,7 @@ def settled(problem: Problem, parts: Parts, near: Iterate) -> tuple[np.ndarray, 
 def _solved(
     problem: Problem, parts: Parts, w: np.ndarray, a: np.ndarray, l1: np.ndarray, free: np.ndarray, loose: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest solution of the equations in the free weights and the loose slopes."""
+    """Solve the equations in the free weights and the loose slopes, for the nearest solution."""
     x, B = problem.x(w), problem.B[:, free]
     rows, give = B[np.nonzero(loose)[1]], np.broadcast_to(parts.give, a.shape)
     gradient = (problem.ridge * w + (parts.slope(x) + a.sum(axis=0)) @ problem.B + l1)[free]
@@ -64,7 +67,10 @@ def _solved(
 
 
 def with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """The weights for which the gradient vanishes if all signs, and zeros, are those of w (N,); for smooth losses."""
+    """Solve for the weights with zero gradient and the signs, including zeros, of w (N,).
+
+    For smooth losses.
+    """
     free, solution = np.flatnonzero(w), np.zeros_like(w)
     part, near, l1 = problem._replace(B=problem.B[:, free]), w[free], problem.l1 * np.sign(w[free])
     residual = np.inf
@@ -74,7 +80,7 @@ def with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
         previous_residual, residual = residual, float(np.linalg.norm(gradient))
         if (
             not ROUNDING * np.linalg.norm(l1) < residual < previous_residual
-        ):  # it is solved, or wrong signs have no solution nearby
+        ):  # converged, or the signs are wrong and have no solution nearby
             break
         near = near - cho_solve(factored(part, x), gradient)
     solution[free] = near

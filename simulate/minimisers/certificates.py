@@ -1,15 +1,15 @@
 r"""An upper bound on the distance of weights from the minimum, for any loss and penalty r.
 
-Let a be slopes, one of each term of the loss. A convex term exceeds its tangent of slope a by the `excess` e(x, a) >= 0
-at most, and with :math:`\mathbf v = -B^\top a`
+Let a be slopes, one for each term of the loss. A convex term exceeds its tangent of slope a by at most the `excess`
+e(x, a) >= 0, and with :math:`\mathbf v = -B^\top a`
 
 .. math:: F(\mathbf w) - F(\mathbf u) \le \sum_\mu e(x_\mu, a_\mu) + r(\mathbf w) - \mathbf v\cdot\mathbf w
           + \left[\mathbf v\cdot\mathbf u - r(\mathbf u)\right]
 
 for every u. The bracket is largest where each weight is :math:`(|v|-l_1)_+/l_2`. Without the penalty l2 it is at most
-:math:`(\max|v|-l_1)_+\,|\mathbf u|_1`, where :math:`|\mathbf u|_1\le F(\mathbf w)/l_1` for every u that is
-better than w, if no loss is negative. Weights that are free of a penalty add :math:`|v|\,|u - w|`, for u up to
-`AROUND` + |w| away. All terms are small near the minimum, so none of it cancels.
+:math:`(\max|v|-l_1)_+\,|\mathbf u|_1`, where :math:`|\mathbf u|_1\le F(\mathbf w)/l_1` for every u better than w, if no
+loss is negative. Weights without a penalty add :math:`|v|\,|u - w|`, for u up to `AROUND` + |w| away. All terms are
+small near the minimum, so that no digits cancel.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ AROUND = 1.0
 
 
 def free_gap(problem: Problem, w: np.ndarray, v: np.ndarray) -> float:
-    """The largest v.(u - w) over the free weights u of the students considered."""
+    """Return the largest v.(u - w) over the free weights u of the considered students."""
     first = len(w) - problem.free
     return float(np.abs(v[first:]) @ (AROUND + np.abs(w[first:])))
 
 
 def penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: float) -> float:
-    """The largest r(w) - v.w + v.u - r(u) over all u that may be better than w, whose F is `value`."""
+    """Return the largest r(w) - v.w + v.u - r(u) over all u that may be better than w, with F(w) = `value`."""
     l1, l2, free = problem.l1, problem.l2, free_gap(problem, w, v)
     w, v = problem.held(w), problem.held(v)
     excess = np.maximum(np.abs(v) - l1, 0.0)
@@ -37,5 +37,7 @@ def penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: float) ->
     if l2 > 0:
         rest = np.sign(v) * excess
         return float(np.sum(kinked + (l2 * w - rest) ** 2 / (2 * l2))) + free
-    farthest = value / l1 if l1 > 0 else np.abs(w).sum()  # without a penalty: of the students not farther than 0
+    farthest = (
+        value / l1 if l1 > 0 else np.abs(w).sum()
+    )  # without a penalty: compare with students at most as far away as 0
     return float(np.sum(kinked - np.sign(v) * excess * w) + excess.max() * farthest) + free

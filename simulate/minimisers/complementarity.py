@@ -1,8 +1,8 @@
-r"""Terms with kinks, as the largest :math:`a z` over slopes a in an interval, and their steps of an interior method.
+r"""Terms with kinks, as the largest :math:`a z` over slopes a in an interval, and their interior-point steps.
 
 With z = s - r, s and r >= 0, a term of slopes from `low` to `high` costs high s - low r. At its minimum
-s (high - a) = 0 and r (a - low) = 0. An interior point method lets both products be a small positive number, which
-falls from step to step. An infinite bound forbids one sign of z: two of them force z = 0.
+s (high - a) = 0 and r (a - low) = 0. An interior point method sets both products to a small positive number, which
+decreases from step to step. An infinite bound forbids one sign of z: two infinite bounds force z = 0.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import numpy as np
 
 
 class Box(NamedTuple):
-    """Slopes a, slacks s and r, and the rooms high - a and a - low of one shape; room 1 and slack 0 if infinite."""
+    """Slopes a, slacks s and r, and the distances high - a and a - low, arrays of one shape.
+
+    For an infinite bound the distance is 1 and the slack 0.
+    """
 
     a: np.ndarray
     s: np.ndarray
@@ -22,7 +25,10 @@ class Box(NamedTuple):
     below: np.ndarray
 
     def shifted(self, step: Box, t: float, of_slopes: float) -> Box:
-        """The box after t times a step of the slacks, and another part of that of the slopes and their rooms."""
+        """Return the box after a step.
+
+        Slacks move by the part t of their step, slopes and their distances by the part `of_slopes`.
+        """
         parts = (of_slopes, t, t, of_slopes, of_slopes)
         return Box(*(value + part * change for value, part, change in zip(self, parts, step, strict=True)))
 
@@ -33,7 +39,7 @@ class Box(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The number of these products that are not 0 by themselves."""
+        """The number of products that do not vanish identically."""
         return int(np.count_nonzero(self.s) + np.count_nonzero(self.r))
 
     @property
@@ -42,27 +48,30 @@ class Box(NamedTuple):
         return self.s / self.above + self.r / self.below
 
     def aims(self, mu: float, guess: Box | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the targets of both complementarity products (Mehrotra's corrector); 0 where one always vanishes."""
+        """Return the targets of both complementarity products (Mehrotra's corrector).
+
+        A target is 0 where its product always vanishes.
+        """
         if guess is None:
             return mu * (self.s > 0), mu * (self.r > 0)
         return (mu + guess.s * guess.a) * (self.s > 0), (mu - guess.r * guess.a) * (self.r > 0)
 
     def offset(self, z: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """e, where the step of a is (dz + e) / softness."""
+        """Return e, where the step of a is (dz + e) / softness."""
         return z - aims[0] / self.above + aims[1] / self.below
 
     def step(self, da: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> Box:
-        """The step of the box for a step of the slopes."""
+        """Return the step of the box for a step of the slopes."""
         ds = (aims[0] + self.s * da) / self.above - self.s
         dr = (aims[1] - self.r * da) / self.below - self.r
         return Box(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
 
     def longest(self, step: Box) -> tuple[float, float]:
-        """The largest parts of a step that keep slacks, and rooms, from below 0."""
+        """Return the largest fractions of a step that keep slacks, and distances, nonnegative."""
         return _longest(self[1:3], step[1:3]), _longest(self[3:], step[3:])
 
     def cost_slope(self, step: Box, t: float, mu: float) -> float:
-        """The derivative with respect to t of high s - low r - mu (log s + log r) along a step."""
+        """Return the derivative with respect to t of high s - low r - mu (log s + log r) along a step."""
         s, r = self.s + t * step.s, self.r + t * step.r
         of_s = (self.above + self.a) * step.s - mu * np.divide(step.s, s, out=np.zeros_like(s), where=self.s > 0)
         of_r = (self.below - self.a) * step.r - mu * np.divide(step.r, r, out=np.zeros_like(r), where=self.r > 0)
@@ -70,7 +79,7 @@ class Box(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """Weights, arguments of the loss, the boxes of the examples (K, P) and those of the weights (N,)."""
+    """Weights, arguments of the loss, and the boxes of the examples (K, P) and of the weights (N,)."""
 
     w: np.ndarray
     x: np.ndarray
@@ -79,13 +88,17 @@ class Iterate(NamedTuple):
 
 
 def _longest(now: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) -> float:
+    """Return the largest fraction of a step that keeps all values nonnegative."""
     pairs = zip(now, step, strict=True)
     max_ratio = max(float(np.max(-change[value > 0] / value[value > 0], initial=0.0)) for value, change in pairs)
     return np.inf if max_ratio == 0 else 1 / max_ratio
 
 
 def box(z: np.ndarray, low: np.ndarray, high: np.ndarray, give: np.ndarray | float) -> Box:
-    """Slopes (...) in the middle of their intervals or next to the only end, and slacks of z - give a."""
+    """Make a box with slopes in the middle of their intervals, or next to the only end.
+
+    The slacks represent z - give a.
+    """
     lows, highs = np.broadcast_to(low, z.shape), np.broadcast_to(high, z.shape)
     has_low, has_high = np.isfinite(lows), np.isfinite(highs)
     floor, ceiling = np.where(has_low, lows, 0.0), np.where(has_high, highs, 0.0)

@@ -1,15 +1,15 @@
 r"""An interior point method for losses and penalties with kinks, and for constraints.
 
 A loss is split into a part g without kinks and intervals of slopes (`parts`, `boxes`); the penalty l1 is the interval
-from -l1 to l1 of the slopes of the weights themselves. With :math:`\Theta` the sum of g'' and of one over the
-softnesses of an example's intervals, and D = l2 plus one over that of a weight's, each step solves
+from -l1 to l1 of the slopes of the weights themselves. Let :math:`\Theta` be g'' plus the inverse softnesses of an
+example's intervals, and D = l2 plus the inverse softness of a weight's interval. Each step solves
 
 .. math:: (D + B^\top\Theta B)\,d\mathbf w = \mathbf b
 
 in min(N, P) dimensions: for P < N by :math:`(BD^{-1}B^\top + \Theta^{-1})\,q = \mathbf b'`, which holds also for
-constraints, where :math:`\Theta^{-1} = 0`. Predictor and corrector are those of Mehrotra, SIAM J. Optim. 2, 575 (1992).
-Where the slope of g is not linear a step ends where F, with -mu times the logarithms of all slacks, is least along it;
-without the corrector F falls along every step.
+constraints, where :math:`\Theta^{-1} = 0`. Predictor and corrector follow Mehrotra, SIAM J. Optim. 2, 575 (1992).
+If the slope of g is not linear, a step ends where F, with -mu times the logarithms of all slacks, is minimal along the
+step; without the corrector F decreases along every step.
 Where rounding ends the steps too early, `active_set` solves the equations of the minimum.
 **Certificate**: `certificates`, with these slopes.
 """
@@ -29,20 +29,23 @@ from simulate.minimisers.problem import REACHED, Minimum, Problem
 from simulate.minimisers.slope_intervals import Parts
 
 STEPS = 200
-EXACT = 1e-14  # relative gap at which steps end
-ENOUGH = 1e-12  # relative gap above which rounding has ended them, so that the active set is settled
-SHORT = 0.99  # of the way to the boundary
-REFINED = 2  # times that the equations of a step are solved, each time for what the last solution left
-FALL = 0.05  # the least part to which a step lowers the products where the slope of g is not linear
+EXACT = 1e-14  # relative gap
+ENOUGH = 1e-12  # a larger relative gap is due to rounding: the active set is solved
+SHORT = 0.99  # keeps slacks positive
+REFINED = 2  # solutions of a step's equations, each for the residual of the previous solution
+FALL = 0.05  # limits the decrease of the products in a step if the slope of g is not linear
 
 
 def interior_point(problem: Problem, parts: Parts) -> Minimum:
-    """The minimum for a loss in these parts; weights that the penalty l1 sets to 0 are 0 exactly."""
+    """Find the minimum for a loss in these parts.
+
+    Weights that the penalty l1 sets to 0 are exactly 0.
+    """
     state = best = _start(problem, parts)
     min_gap, steps_since_best = np.inf, 0
     for _ in range(STEPS):
         gap = certified(problem, parts, state)
-        is_nearer = gap < min_gap or gap == np.inf  # where a constraint is still broken the last state is the nearest
+        is_nearer = gap < min_gap or gap == np.inf  # while a constraint is violated the last state is the nearest
         best, min_gap, steps_since_best = (
             (state, gap, 0) if is_nearer else (best, min_gap, steps_since_best + bool(np.isfinite(gap)))
         )
@@ -57,14 +60,14 @@ def interior_point(problem: Problem, parts: Parts) -> Minimum:
 
 
 def _settled(problem: Problem, parts: Parts, near: Iterate, found: Minimum) -> Minimum:
-    """The weights that solve the equations of the state's active set, where their gap is smaller."""
+    """Solve the equations of the state's active set, and return the solution if its gap is smaller."""
     w, a = settled(problem, parts, near)
     gap = certified(problem, parts, near._replace(w=w, x=problem.x(w), rows=near.rows._replace(a=a)))
     return Minimum(w, gap) if gap < found.gap else found
 
 
 def _sparse(problem: Problem, parts: Parts, now: Iterate, gap: float) -> Minimum:
-    """The state's weights, those 0 whose slopes are farther from their bounds than they from 0, if certified."""
+    """Set weights near 0 to exactly 0 if the result is still certified."""
     if now.weights is None:
         return Minimum(now.w, gap)
     w = np.where(zeros(now.weights, problem.l1), 0.0, now.w)
@@ -81,7 +84,10 @@ def _start(problem: Problem, parts: Parts) -> Iterate:
 
 
 def certified(problem: Problem, parts: Parts, now: Iterate) -> float:
-    """The relative gap of a state's weights and slopes; infinite where a constraint is broken."""
+    """Return the relative gap of a state's weights and slopes.
+
+    The gap is infinite if a constraint is violated.
+    """
     a = np.clip(now.rows.a, parts.low, parts.high)
     v = -(parts.slope(now.x) + a.sum(axis=0)) @ problem.B
     value = problem.penalty(now.w) if parts.constrains else problem.value(now.w, now.x)
@@ -89,7 +95,7 @@ def certified(problem: Problem, parts: Parts, now: Iterate) -> float:
 
 
 def _stepped(problem: Problem, parts: Parts, now: Iterate) -> Iterate:
-    """The state after a predictor and a corrector, or after a step that F limits."""
+    """Return the state after a predictor and a corrector, or after a step limited by F."""
     system = System(problem, parts, now)
     guess = system.step(0.0, None)
     total, count = _products(now)
@@ -104,7 +110,10 @@ def _stepped(problem: Problem, parts: Parts, now: Iterate) -> Iterate:
 
 
 def _limited(problem: Problem, parts: Parts, now: Iterate, system: System, guess: Iterate, mu: float) -> Iterate:
-    """The state where F is least along the corrected step if it falls along it, else along the step itself."""
+    """Return the state where F is minimal along a step.
+
+    The corrected step is used if F decreases along it, else the step without the corrector.
+    """
     for step in (system.step(mu, guess), system.step(mu, None)):
         longest, of_slopes = (min(1.0, SHORT * part) for part in _longest(now, step))
         slope = partial(_slope, problem, parts, now, step, mu, longest)
@@ -116,7 +125,7 @@ def _limited(problem: Problem, parts: Parts, now: Iterate, system: System, guess
 def _slope(
     problem: Problem, parts: Parts, now: Iterate, step: Iterate, mu: float, longest: float, part: float
 ) -> float:
-    """The derivative along a step of F with -mu times the logarithms of the slacks."""
+    """Return the derivative along a step of F with -mu times the logarithms of the slacks."""
     t = part * longest
     with np.errstate(over="ignore", invalid="ignore"):
         loss = float(np.nan_to_num(parts.slope(now.x + t * step.x) @ step.x, nan=np.inf))
@@ -151,7 +160,7 @@ class System:
         return matrix
 
     def _wide(self) -> np.ndarray:
-        """Symmetric, with 1 on the diagonal where Theta is finite: rows are scaled by its root."""
+        """Return the symmetric matrix with 1 on the diagonal where Theta is finite: rows are scaled by its root."""
         hard = np.isinf(self.stiffness)
         self.root = np.where(hard, 1.0, np.sqrt(self.stiffness))
         rows = self.problem.B * self.root[:, None] / np.sqrt(self.D)
@@ -160,7 +169,7 @@ class System:
         return matrix
 
     def step(self, mu: float, guess: Iterate | None) -> Iterate:
-        """The step towards products mu."""
+        """Return the step towards complementarity products mu."""
         state, B = self.now, self.problem.B
         row_targets = state.rows.aims(mu, guess.rows if guess else None)
         offset = state.rows.offset(state.x - self.parts.at - self.parts.give * state.rows.a, row_targets)
@@ -177,9 +186,9 @@ class System:
         return Iterate(dw, dx, rows, state.weights.step((dw + offset_w) / state.weights.softness, weight_targets))
 
     def _solve(self, lacks: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """dw (N,), and q (P,), the change of each example's slopes at the end of the step."""
+        """Solve for dw (N,) and q (P,), the change of each example's slopes at the end of the step."""
         B = self.problem.B
-        if self.wide and self.parts.linear:  # q itself: small slopes keep their digits
+        if self.wide and self.parts.linear:  # solving for q itself keeps the digits of small slopes
             q = self._dual(self._mean(offset) - B @ (lacks / self.D))
             return -(lacks + q @ B) / self.D, q
         pull = np.sum(offset / self.softness, axis=0)
@@ -190,24 +199,27 @@ class System:
         return dw, self.stiffness * (B @ dw) + pull
 
     def _mean(self, offset: np.ndarray) -> np.ndarray:
-        """The offsets (P,) of examples: means over their intervals, by stiffness."""
-        if np.isinf(self.stiffness).any():  # a constraint is its example's one interval
+        """Average the offsets of each example (P,) over its intervals, weighted by stiffness."""
+        if np.isinf(self.stiffness).any():  # an example with a constraint has only this interval
             return offset[0]
         mean: np.ndarray = np.sum(offset / self.softness, axis=0) / self.stiffness
         return mean
 
     def _inverse(self, left: np.ndarray) -> np.ndarray:
-        """The weights (N,) that the matrix D + B^T Theta B maps to `left`, in P dimensions."""
+        """Solve (D + B^T Theta B) w = `left` for the weights (N,), in P dimensions."""
         q = self._dual(self.problem.B @ (left / self.D))
         return (left - q @ self.problem.B) / self.D
 
     def _dual(self, left: np.ndarray) -> np.ndarray:
-        """The slopes (P,) that the matrix B D^-1 B^T + Theta^-1 maps to `left`."""
+        """Solve (B D^-1 B^T + Theta^-1) q = `left` for the slopes (P,)."""
         scaled: np.ndarray = self.root * cho_solve(self.factors, self.root * left)
         return scaled
 
     def _slopes(self, dx: np.ndarray, q: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """The step (K, P) of the slopes; that of the stiffest interval is what the others leave."""
+        """Return the step (K, P) of the slopes.
+
+        The step of the stiffest interval is the remainder after all other intervals.
+        """
         if not len(offset):
             return offset
         stiffest = np.argmin(self.softness, axis=0)[None]
@@ -223,7 +235,7 @@ def _products(now: Iterate) -> tuple[float, int]:
 
 
 def _longest(now: Iterate, step: Iterate) -> tuple[float, float]:
-    """The largest parts of a step that keep the slacks, and the rooms, of all boxes from below 0."""
+    """Return the largest fractions of a step that keep slacks, and distances, of all boxes nonnegative."""
     rows = now.rows.longest(step.rows)
     if now.weights is None or step.weights is None:
         return rows

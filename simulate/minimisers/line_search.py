@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-FLAT = 0.1  # of the slope at the start: a smaller one counts as none
+FLAT = 0.1  # relative to the slope at the start
 DOUBLINGS, HALVINGS = 12, 60
 
 
 def step_length(slope: Callable[[float], float], doublings: int = DOUBLINGS) -> float:
-    """Find the t where an increasing slope(t), negative at t = 0, has vanished; 1 where that is near enough.
+    """Find the t where an increasing slope(t), negative at t = 0, vanishes.
+
+    The result is 1 if the slope at t = 1 is small enough.
 
     The search begins at t = 1, which is doubled a limited number of times.
 
@@ -34,7 +36,7 @@ def step_length(slope: Callable[[float], float], doublings: int = DOUBLINGS) -> 
 def _between(
     slope: Callable[[float], float], left: float, before: float, right: float, after: float, flat: float
 ) -> float:
-    """A t where |slope| <= flat, between one where it is negative and one where it is positive (Illinois method)."""
+    """Find a t with |slope| <= flat between a negative and a positive slope (Illinois method)."""
     t = right
     for _ in range(HALVINGS):
         t = (left * after - right * before) / (after - before) if after > before else right  # rounding left no slope

@@ -1,4 +1,4 @@
-"""The method for a loss and a penalty."""
+"""The choice of a method for a loss and a penalty."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from simulate.minimisers.slope_intervals import parts_of
 
 
 def minimise(problem: Problem) -> Minimum:
-    """The minimum of a problem whose penalty does not vanish; for one that does see `vanishing`."""
+    """Minimise a problem whose penalty does not vanish.
+
+    For a vanishing penalty see `simulate.minimisers.vanishing_penalty`.
+    """
     if problem.l1 == 0 and not problem.loss.kinks:
         return newton(problem)
     if problem.large and not problem.free:
@@ -19,5 +22,5 @@ def minimise(problem: Problem) -> Minimum:
         if minimum.converged:
             return minimum
     minimum = interior_point(problem, parts_of(problem.loss))
-    # where many examples lie on kinks rounding blurs the method's own slopes, which the weights determine better
+    # with many examples on kinks, rounding errors dominate the method's slopes: weights determine them better
     return minimum if minimum.converged else Minimum(minimum.w, min(minimum.gap, gap_of(problem, minimum.w)))

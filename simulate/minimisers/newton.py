@@ -1,7 +1,7 @@
 r"""Newton's method for smooth losses, whose curvature may jump, and the penalty l2, in min(N, P) dimensions.
 
-With a = l'(x) and the curvatures D the Hessian is :math:`l_2 + B^\top DB`. Where P < N, weights are
-:math:`\mathbf w = -B^\top q/l_2`; they are the minimum if q = a, and the step is
+With a = l'(x) and the curvatures D the Hessian is :math:`l_2 + B^\top DB`. For P < N the weights are
+:math:`\mathbf w = -B^\top q/l_2`. They are the minimum if q = a, and the step is
 
 .. math:: (1 + DG/l_2)\,dq = a - q, \qquad G = BB^\top, \qquad dx = -G\,dq/l_2 .
 
@@ -9,8 +9,8 @@ Large problems first try conjugate gradients, whose steps take a few products wi
 conditioned, as for random inputs. The steps need not be exact: each leaves a tenth of the gradient (Dembo, Eisenstat &
 Steihaug, SIAM J. Numer. Anal. 19, 400, 1982).
 
-**Certificate**: F curves at least as l_2, so :math:`F(\mathbf w) - \min F \le |\nabla F|^2/2l_2`. Without a penalty,
-Newton's own estimate, half of :math:`\nabla F\cdot H^{-1}\nabla F`, stands in its place.
+**Certificate**: the curvature of F is at least l_2, so :math:`F(\mathbf w) - \min F \le |\nabla F|^2/2l_2`. Without a
+penalty, Newton's own estimate, half of :math:`\nabla F\cdot H^{-1}\nabla F`, is used instead.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from simulate.minimisers.problem import REACHED, Minimum, Problem
 from simulate.minimisers.slope_intervals import WIDELY
 
 STEPS = 200
-EXACT = 1e-15  # a smaller gap is rounding
-ROUGH = 1e-3  # gap at which a stronger penalty is left for a weaker one
-LEFT = 0.1  # of the gradient, after a step by them
-SHARE = 16  # a step of more iterations than the dimensions divided by this is better solved exactly
-PENALTIES = tuple(0.1**power for power in range(8))  # that lead to a weak one
+EXACT = 1e-15  # a smaller relative gap is rounding
+ROUGH = 1e-3  # relative gap before the penalty is decreased
+LEFT = 0.1  # relative residual of conjugate gradients in one step
+SHARE = 16  # with more than dimensions / divisor iterations an exact step costs less
+PENALTIES = tuple(0.1**power for power in range(8))  # l2, decreased down to a weak penalty
 
 
 class Step(NamedTuple):
@@ -45,12 +45,12 @@ class Step(NamedTuple):
     square: float
 
 
-Direction = Callable[[Problem, np.ndarray, np.ndarray], np.ndarray]  # of x and the gradient
-Ahead = tuple[float, Callable[[], Step]]  # the gap, and the step, which costs more and may not be needed
+Direction = Callable[[Problem, np.ndarray, np.ndarray], np.ndarray]  # (problem, x, gradient) -> direction
+Ahead = tuple[float, Callable[[], Step]]  # gap, and a function that computes the more expensive step
 
 
 def newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
-    """The minimum for a smooth loss and l1 = 0, from weights (N,) or from 0."""
+    """Minimise a smooth loss with l1 = 0, from weights (N,) or from 0."""
     P, N = problem.B.shape
     if problem.l2 > 0 and not problem.free and _suits_conjugate_gradients(problem):
         with suppress(LinAlgError):
@@ -60,26 +60,33 @@ def newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
     if P < N and problem.l2 > 0 and not problem.free:
         return _dual(problem)
     w = np.zeros(N) if start is None else start
-    for l2 in PENALTIES if problem.loss.bends else ():  # which examples are beyond a bend, step by step
+    for l2 in PENALTIES if problem.loss.bends else ():  # continuation: finds the examples beyond a bend step by step
         if l2 > problem.l2:
             w = _primal(problem._replace(l2=l2), w, ROUGH).w
     return _primal(problem, w, EXACT)
 
 
 def _suits_conjugate_gradients(problem: Problem) -> bool:
-    """True of large problems, but where exact steps are few or take only the examples between two bends."""
+    """Return True for large problems where conjugate gradients are faster.
+
+    Exact steps are faster if few are needed, or if they involve only the examples between two bends.
+    """
     P, N = problem.B.shape
     sparse, quadratic = P < N and problem.loss.bends, np.ptp(problem.loss.curvature(WIDELY)) == 0
     return bool(problem.large and not sparse and not quadratic)
 
 
 def _exact(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Solve for Newton's direction by Cholesky factors."""
     direction: np.ndarray = -cho_solve(factored(problem, x), gradient)
     return direction
 
 
 def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Newton's direction by conjugate gradients; LinAlgError where they are slow."""
+    """Solve for Newton's direction by conjugate gradients.
+
+    Raises `LinAlgError` if they converge slowly.
+    """
     from scipy.sparse.linalg import LinearOperator, cg
 
     B, l2, curvature = problem.B, problem.l2, problem.loss.curvature(x)
@@ -92,6 +99,8 @@ def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndar
 
 
 def _primal(problem: Problem, w: np.ndarray, enough: float, direct: Direction = _exact) -> Minimum:
+    """Minimise over the weights, and return the minimum with its gap."""
+
     def ahead(w: np.ndarray, x: np.ndarray) -> Ahead:
         gradient = problem.ridge * w + problem.loss.slope(x) @ problem.B
 
@@ -110,6 +119,7 @@ def _primal(problem: Problem, w: np.ndarray, enough: float, direct: Direction = 
 
 
 def _dual(problem: Problem) -> Minimum:
+    """Minimise over the slopes q of the examples, for P < N."""
     G = problem.B @ problem.B.T / problem.l2
 
     def ahead(q: np.ndarray, x: np.ndarray) -> Ahead:
@@ -127,7 +137,10 @@ def _dual(problem: Problem) -> Minimum:
 
 
 def _dual_direction(G: np.ndarray, curvature: np.ndarray, lacks: np.ndarray) -> np.ndarray:
-    """dq with (1 + D G) dq = lacks: without curvature it is lacks itself, elsewhere the matrix is made symmetric."""
+    """Solve (1 + D G) dq = lacks for the direction dq.
+
+    Without curvature dq equals lacks; for the other examples the matrix is made symmetric.
+    """
     curved = curvature > 0
     root = np.sqrt(curvature[curved])
     direction = np.where(curved, 0.0, lacks)
@@ -141,7 +154,10 @@ def _dual_direction(G: np.ndarray, curvature: np.ndarray, lacks: np.ndarray) -> 
 def _descend(
     problem: Problem, ahead: Callable[..., Ahead], unknown: np.ndarray, x: np.ndarray, square: Any, enough: float
 ) -> tuple[np.ndarray, float]:
-    """Steps of the best length until the relative gap is small enough or rounding, and that gap."""
+    """Make steps of the best length until the relative gap is small enough or at the level of rounding.
+
+    Returns the best unknowns and their gap.
+    """
     best, min_gap = unknown, np.inf
     for _ in range(STEPS):
         gap, step = ahead(unknown, x)
@@ -158,14 +174,17 @@ def _descend(
 
 
 def _slope(problem: Problem, x: np.ndarray, step: Step, t: float) -> float:
-    """The derivative of F along a step."""
+    """Return the derivative of F along a step."""
     with np.errstate(over="ignore", invalid="ignore"):
         loss = problem.loss.slope(x + t * step.dx) @ step.dx
     return float(np.nan_to_num(loss, nan=np.inf)) + problem.l2 * (step.along + t * step.square)
 
 
 def factored(problem: Problem, x: np.ndarray) -> Any:
-    """The Hessian (N, N) in SciPy's Cholesky factors; directions without curvature are given a little."""
+    """Factorise the Hessian (N, N) by SciPy's Cholesky method.
+
+    Directions without curvature receive a small one.
+    """
     curvature = problem.loss.curvature(x)
     curved = curvature > 0
     rows = problem.B[curved]  # a copy; a second one would cost as much as the product
@@ -181,7 +200,10 @@ def factored(problem: Problem, x: np.ndarray) -> Any:
 
 
 def inverse_hessian(problem: Problem, w: np.ndarray) -> np.ndarray | None:
-    """The inverse (N, N) of the Hessian at weights w; None if it is singular."""
+    """Compute the inverse (N, N) of the Hessian at weights w.
+
+    None if it is singular.
+    """
     curvature = problem.loss.curvature(problem.x(w))
     rows = problem.B[curvature > 0] * np.sqrt(curvature[curvature > 0])[:, None]
     N = problem.B.shape[1]
@@ -192,7 +214,7 @@ def inverse_hessian(problem: Problem, w: np.ndarray) -> np.ndarray | None:
 
 
 def susceptibility(problem: Problem, w: np.ndarray) -> float:
-    r"""V, the mean response of a weight to a force on it.
+    r"""Compute V, the mean response of a weight to a force on this weight.
 
     .. math:: V = \frac1N\,\mathrm{tr}\,(l_2 + B^\top DB)^{-1}
     """

@@ -1,8 +1,8 @@
-r"""The certificate of weights that another method has found.
+r"""A certificate for weights found by another method.
 
-The slope a of an example beside a kink may be any between those on both sides. Where the method does not know them,
-chosen are those that come nearest to the condition of a minimum, :math:`B^\top a + \partial r(\mathbf w) = 0`, in least
-squares, over weights that are not 0.
+The slope a of an example at a kink may have any value between the slopes on both sides. If the method does not provide
+these slopes, they are chosen to satisfy the condition of a minimum, :math:`B^\top a + \partial r(\mathbf w) = 0`, in
+the least-squares sense over nonzero weights.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 from simulate.minimisers.certificates import penalty_gap
 from simulate.minimisers.problem import Problem
 
-BESIDE = 1e-6  # distance from a kink
-VANISHING = 1e-9  # size of a weight that counts as 0
+BESIDE = 1e-6  # closer examples count as lying on the kink
+VANISHING = 1e-9
 
 
 def gap_of(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) -> float:
-    """A bound on the relative distance of weights (N,) from the minimum; NaN if they are not finite.
+    """Bound the relative distance of weights (N,) from the minimum.
 
-    It holds whatever `slopes` (P,) are given for the examples beside kinks.
+    The bound holds for any `slopes` (P,) given for the examples at kinks. NaN if the weights are not finite.
     """
     if not np.isfinite(w).all():
         return np.nan
@@ -38,7 +38,7 @@ def gap_of(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) ->
 
 
 def _slopes(problem: Problem, w: np.ndarray, others: np.ndarray, beside: np.ndarray) -> np.ndarray:
-    """The slopes of the examples beside a kink, given those of the others (P,)."""
+    """Find the slopes of the examples at a kink, given the slopes of all other examples (P,)."""
     gradient = others @ problem.B + problem.ridge * w + problem.l1 * np.sign(w)
     used = (np.abs(w) > VANISHING) | (problem.l1 == 0)
     return np.linalg.lstsq(problem.B[np.ix_(beside, used)].T, -gradient[used], rcond=None)[0]

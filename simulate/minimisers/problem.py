@@ -1,8 +1,8 @@
 r"""The objective, :math:`F(\mathbf w) = \sum_\mu\ell(x_\mu) + l_1|\mathbf w|_1 + \tfrac{l_2}2|\mathbf w|^2`.
 
-The arguments of the loss are linear in the weights, x = c + B w. Of labels they are the stabilities y h, so that row mu
-of B is :math:`y^\mu\mathbf x^\mu/\sqrt N` and c = 0; of real outputs they are the residuals y - h, so that row mu is
-:math:`-\mathbf x^\mu/\sqrt N` and c = y. The last weights may be free of a penalty, as an intercept is.
+The arguments of the loss are linear in the weights, x = c + B w. For labels they are the stabilities y h: row mu of B
+is :math:`y^\mu\mathbf x^\mu/\sqrt N` and c = 0. For real outputs they are the residuals y - h: row mu is
+:math:`-\mathbf x^\mu/\sqrt N` and c = y. The last weights may have no penalty, like an intercept.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 from statmech.convex.limits import smallest
 from statmech.convex.losses import Loss
 
-REACHED = 1e-9  # relative distance from the minimum that counts as none
-MIN_SCALE = 1e-300  # its inverse is still finite
-LARGE = 300  # dimensions from which methods that are fast for random inputs are tried first
+REACHED = 1e-9  # relative distance from the minimum
+MIN_SCALE = 1e-300  # the inverse is still finite
+LARGE = 300  # with more dimensions, methods for random inputs are tried first
 
 
 class Problem(NamedTuple):
     """A loss of x = c + B w for B (P, N) and c (P,), and the factors of |w|_1 and |w|^2 / 2.
 
-    The last `free` weights have no penalty; they need l1 = 0 and a loss that has a minimum.
+    The last `free` weights have no penalty. They need l1 = 0 and a loss that has a minimum.
     """
 
     B: np.ndarray
@@ -33,21 +33,21 @@ class Problem(NamedTuple):
     free: int = 0
 
     def x(self, w: np.ndarray) -> np.ndarray:
-        """The arguments (P,) of the loss."""
+        """Return the arguments (P,) of the loss."""
         fields: np.ndarray = self.c + self.B @ w
         return fields
 
     def value(self, w: np.ndarray, x: np.ndarray) -> float:
-        """F of weights w with these arguments x of the loss."""
+        """Return F of weights w with these arguments x of the loss."""
         return float(self.loss.value(x).sum()) + self.penalty(w)
 
     def penalty(self, w: np.ndarray) -> float:
-        """The penalty of weights w."""
+        """Return the penalty of weights w."""
         penalised = self.held(w)
         return float(self.l1 * np.abs(penalised).sum() + 0.5 * self.l2 * (penalised @ penalised))
 
     def held(self, w: np.ndarray) -> np.ndarray:
-        """The weights that have a penalty."""
+        """Return the weights that have a penalty."""
         return w[: len(w) - self.free]
 
     @property
@@ -57,40 +57,40 @@ class Problem(NamedTuple):
 
     @property
     def large(self) -> bool:
-        """True if both dimensions are large."""
+        """Whether both dimensions are large."""
         return min(self.B.shape) >= LARGE
 
     @property
     def scale(self) -> float:
-        """F of the student w = 0, which knows nothing."""
+        """F at w = 0."""
         return float(self.loss.value(self.c).sum())
 
     @property
     def can_vanish(self) -> bool:
-        """True if the least F may be 0: without a penalty, or if an intercept alone suits all examples of one label."""
+        """Whether the minimum of F may be 0: without a penalty, or if an intercept alone fits examples of one label."""
         if self.l1 == self.l2 == 0:
             return True
         return bool(self.free and np.ptp(self.B[:, -1]) == 0 and smallest(self.loss))
 
     def relative(self, gap: float, value: float) -> float:
-        """Return a gap relative to F, which has this value, or to F(0) if the least F may be 0."""
+        """Return a gap relative to the value of F, or relative to F(0) if the minimum of F may be 0."""
         return gap / max(self.scale if self.can_vanish else value, MIN_SCALE)
 
 
 class Minimum(NamedTuple):
-    """Weights (N,), and a bound on their relative distance from the minimum: NaN where none exists."""
+    """Weights (N,), and a bound on their relative distance from the minimum, NaN without a minimum."""
 
     w: np.ndarray
     gap: float
 
     @property
     def converged(self) -> bool:
-        """True if the distance is at most `REACHED`."""
+        """Whether the distance is at most `REACHED`."""
         return bool(self.gap <= REACHED)
 
 
 def nowhere(N: int) -> Minimum:
-    """The answer where no minimum exists."""
+    """Make the result for a problem without a minimum."""
     return Minimum(np.full(N, np.nan), np.nan)
 
 

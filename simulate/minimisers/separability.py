@@ -1,9 +1,9 @@
 r"""Linear separability of a training set, with a certificate in either case.
 
-Newton's method for the logistic loss without a penalty tries weights until either all stabilities are positive, or the
-slopes a < 0 of the loss, of sum -1, have :math:`|B^\top a|` below `VANISHING`: then the convex hull of the rows of B
-comes as near to the origin, and no student has a stability beyond it. Up to N examples in general position can be
-separated: the weights whose stabilities are 1 do it.
+Newton's method for the logistic loss without a penalty ends if all stabilities are positive, or if the slopes a < 0 of
+the loss, normalised to the sum -1, have :math:`|B^\top a|` below `VANISHING`. In the second case the convex hull of the
+rows of B comes as close to the origin, and no student has a larger stability. Up to N examples in general position can
+be separated by the weights with all stabilities equal to 1.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from simulate.minimisers.newton import factored
 from simulate.minimisers.problem import Problem
 from statmech.convex.losses import Logistic, Loss
 
-VANISHING = 1e-8  # stability that counts as 0, of a student of length sqrt(N)
+VANISHING = 1e-8  # for a student of length sqrt(N)
 STEPS = 100
 
 
 class Separation(NamedTuple):
-    """True if examples can be separated, and weights: right on all examples, or where the logistic loss is least."""
+    """Whether examples can be separated, and weights.
+
+    The weights are right on all examples, or else minimise the logistic loss.
+    """
 
     exists: bool
     w: np.ndarray
 
 
 def separation(B: np.ndarray) -> Separation:
-    """The answer for the rows y x / sqrt(N) of labelled examples."""
+    """Decide whether labelled examples with rows y x / sqrt(N) can be separated."""
     P, N = B.shape
     if P <= N:
         w = np.linalg.lstsq(B, np.ones(P), rcond=None)[0]

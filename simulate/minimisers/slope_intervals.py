@@ -1,8 +1,8 @@
 r"""A loss in parts: one without kinks, and intervals of slopes.
 
-An interval [low, high] of slopes a at k adds the largest :math:`a(x-k)-\gamma a^2/2` to the loss: a kink if the `give`
-:math:`\gamma` is 0, else a parabola that becomes linear where its slope reaches an end. Two infinite ends without give
-are the constraint x = k, one is x >= k or x <= k.
+An interval [low, high] of slopes a at k adds the maximum of :math:`a(x-k)-\gamma a^2/2` over a to the loss: a kink if
+the `give` :math:`\gamma` is 0, else a parabola that becomes linear where its slope reaches an end. Without give, two
+infinite ends are the constraint x = k, and one infinite end is x >= k or x <= k.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from simulate.minimisers.problem import REACHED
 from statmech.convex.losses import Loss
 
-WIDELY = np.linspace(-20.0, 20.0, 401)  # where a loss is tried
+WIDELY = np.linspace(-20.0, 20.0, 401)  # covers the arguments of typical losses
 
 
 class Parts(NamedTuple):
@@ -23,19 +23,19 @@ class Parts(NamedTuple):
 
     slope: Callable[[np.ndarray], np.ndarray]
     curvature: Callable[[np.ndarray], np.ndarray]
-    linear: bool  # the slope
-    at: np.ndarray  # (K, 1), as are low, high and give
+    linear: bool  # whether the slope is linear
+    at: np.ndarray  # positions (K, 1); low, high and give have the same shape
     low: np.ndarray
     high: np.ndarray
     give: np.ndarray | float = 0.0
 
     @property
     def constrains(self) -> bool:
-        """True if some x have no finite loss."""
+        """Whether some x have no finite loss."""
         return bool(np.all(self.give == 0) and not np.isfinite([self.low, self.high]).all())
 
     def excess(self, x: np.ndarray, a: np.ndarray) -> float:
-        """By how much the intervals' part of the loss of x (P,) exceeds its tangents of slopes a (K, P), in all."""
+        """Return the excess of the intervals' part of the loss at x (P,) over its tangents of slopes a (K, P)."""
         z = x - self.at
         if self.constrains:
             is_allowed = (z >= -REACHED) | np.isfinite(self.low)
@@ -47,12 +47,15 @@ class Parts(NamedTuple):
 
 
 def parts_of(loss: Loss) -> Parts:
-    """A loss as its parts: if its slope is a line between two ends, as an interval, else with one for each kink."""
+    """Split a loss into a part without kinks and intervals of slopes.
+
+    A loss whose slope is linear between two ends becomes one interval. Other losses have one interval per kink.
+    """
     return _clipped(loss) or _kinked(loss)
 
 
 def constraints(low: float, high: float) -> Parts:
-    """No loss, but low <= x <= high."""
+    """Make the parts of a vanishing loss with the constraint low <= x <= high."""
     if low == high:
         ends = [(low, -np.inf, np.inf)]
     else:
@@ -61,9 +64,10 @@ def constraints(low: float, high: float) -> Parts:
 
 
 def _kinked(loss: Loss) -> Parts:
-    """The sum of a part without kinks and of one interval, as long as the jump of the slope, for each kink.
+    """Split a loss into a part without kinks and one interval for each kink.
 
-    The first interval begins at the slope itself, so that small slopes keep their digits.
+    The length of an interval is the jump of the slope. The first interval starts at the slope itself, so that small
+    slopes keep their digits.
     """
     positions = np.array(loss.kinks, dtype=float)[:, None]
     before, after = loss.slope(np.nextafter(positions, -np.inf)), loss.slope(np.nextafter(positions, np.inf))
@@ -72,7 +76,7 @@ def _kinked(loss: Loss) -> Parts:
     high = low + after - before
 
     def slope(x: np.ndarray) -> np.ndarray:
-        shifted = np.where(np.any(x == positions, axis=0), np.nextafter(x, np.inf), x)  # the slope at a kink is any
+        shifted = np.where(np.any(x == positions, axis=0), np.nextafter(x, np.inf), x)  # any slope is valid at a kink
         return loss.slope(shifted) - np.sum(np.where(shifted > positions, high, low), axis=0)
 
     linear = not loss.bends and np.ptp(loss.curvature(WIDELY)) == 0
@@ -80,7 +84,10 @@ def _kinked(loss: Loss) -> Parts:
 
 
 def _clipped(loss: Loss) -> Parts | None:
-    """The one interval of a loss whose curvature is constant between two bends or infinity, and 0 elsewhere."""
+    """Return the one interval of a loss with constant curvature between two bends and 0 elsewhere.
+
+    An end of the curved region may be infinite. None for other losses.
+    """
     if loss.kinks:
         return None
     edges = np.array([min(loss.bends, default=0.0) - 20, *loss.bends, max(loss.bends, default=0.0) + 20])

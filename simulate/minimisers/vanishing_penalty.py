@@ -1,8 +1,8 @@
-r"""The limit of a vanishing penalty: of all minima of the loss the one whose penalty is least.
+r"""The limit of a vanishing penalty: the minimum of the loss that has the smallest penalty.
 
-If students can bring every example to where its loss is least, the penalty is minimised under these constraints: least
-squares of minimum norm, basis pursuit (l1), maximum stability (hinge and squared hinge). Else the loss alone is
-minimised. A loss that always falls has no minimum on examples that can be separated.
+If a student can minimise the loss of every example, the penalty is minimised under these constraints: least squares of
+minimum norm, basis pursuit (l1), maximum stability (hinge and squared hinge). Otherwise the loss alone is minimised. A
+strictly decreasing loss has no minimum on separable examples.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from statmech.convex.limits import smallest
 
 
 def vanishing(problem: Problem, separated: Separation | None = None) -> Minimum:
-    """The limit for a penalty of the shape of `problem`'s, whose factors are stated at lam = 1.
+    """Find the minimum in the limit of a vanishing penalty.
 
-    Whether labels can be `separated` is found out if it is not given.
+    The factors of the penalty are the factors at lam = 1. Whether labels can be `separated` is determined if it is not
+    given.
     """
     best = smallest(problem.loss)
     low, high = (best.low, best.high) if best else (np.inf, np.inf)
@@ -35,7 +36,7 @@ def vanishing(problem: Problem, separated: Separation | None = None) -> Minimum:
 
 
 def _within(problem: Problem, low: float, high: float) -> Minimum:
-    """The least penalty with all of the loss's arguments between these bounds."""
+    """Minimise the penalty with all arguments of the loss between these bounds."""
     P, N = problem.B.shape
     if low == high and (problem.l1 == 0 or P == N):
         return _interpolation(problem, low)
@@ -43,13 +44,16 @@ def _within(problem: Problem, low: float, high: float) -> Minimum:
 
 
 def _interpolation(problem: Problem, target: float) -> Minimum:
-    """The shortest w with c + B w = target, and by how much its loss exceeds the least, in units of that of w = 0."""
+    """Find the shortest w with c + B w = target.
+
+    The gap is the excess of the loss over its minimum, relative to the loss at w = 0.
+    """
     w = np.linalg.lstsq(problem.B, target - problem.c, rcond=None)[0]
     excess = np.sum(problem.loss.value(problem.x(w)) - problem.loss.value(np.full(1, target)))
     return Minimum(w, float(excess / max(problem.scale, MIN_SCALE)))
 
 
 def _alone(problem: Problem, start: np.ndarray | None) -> Minimum:
-    """The minimum of the loss without a penalty."""
+    """Minimise the loss without a penalty."""
     bare = problem._replace(l1=0.0, l2=0.0)
     return minimise(bare) if bare.loss.kinks else newton(bare, start)
