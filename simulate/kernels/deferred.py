@@ -32,54 +32,6 @@ NEW = 1e-9  # relative to the length of the slopes: a smaller component off the 
 VECTORS = 8  # vectors of length P in addition to A and f: outputs, slopes, products, the loss's own
 
 
-def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Simulate one run and return its variables at the recorded steps.
-
-    >>> from statmech import Descent
-    >>> cell = next(Descent(loss="square", descent="gradient", N=10**4, alpha=1, epochs=[0, 1], eta=0.1).cells())
-    >>> run(cell, np.random.default_rng(0))["R"].round(1)
-    array([0. , 0.6])
-    """
-    inputs, record = Known(cell, rng), Record(cell)
-    with np.errstate(all="ignore"):  # where it diverges
-        for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, inputs, rng), strict=False):
-            if step in record.places:
-                record.write(step, w[0], float(np.linalg.norm(w[1:])), inputs.stabilities(w))
-    return record.variables()
-
-
-def _weights(cell: DescentCell, known: Known, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield the components of the weights before each step."""
-    state = cell.descent.start(known.start())
-    for step, rows in enumerate(batches(cell, rng)):
-        yield state[0]
-        z = cell.descent.query(state)
-        slopes = cell.on.slope(known.stabilities(z)[rows])
-        force = known.force(rows, slopes if cell.teacher.labels else -slopes)
-        state = cell.descent.next(state, penalised(cell, force, z), cell.rate(step), step)
-
-
-def penalised(cell: DescentCell, force: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return the force of a batch plus the force of the penalty."""
-    return force + cell.batch * cell.lam * z
-
-
-def bytes_of(cell: DescentCell) -> float:
-    """Return the memory in bytes of a run that learns in a new direction at every step."""
-    return 8.0 * cell.P * (2 * _most(cell) + VECTORS)
-
-
-def _most(cell: DescentCell) -> int:
-    """Return the maximal number of directions that a run can know."""
-    first = _first(cell)
-    return first + min(cell.steps[-1], cell.P, cell.N - first)
-
-
-def _first(cell: DescentCell) -> int:
-    """Return the number of directions known at the start: the teacher, and a start off the teacher."""
-    return 2 if cell.length > 0 and abs(cell.R) < 1 else 1
-
-
 class Known:
     """Random inputs that are known only through the products drawn so far.
 
@@ -144,3 +96,51 @@ class Known:
     def chi(self, freedom: int) -> float:
         """Draw the length of a vector of `freedom` normals."""
         return float(np.sqrt(self.rng.chisquare(freedom)))
+
+
+def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Simulate one run and return its variables at the recorded steps.
+
+    >>> from statmech import Descent
+    >>> cell = next(Descent(loss="square", descent="gradient", N=10**4, alpha=1, epochs=[0, 1], eta=0.1).cells())
+    >>> run(cell, np.random.default_rng(0))["R"].round(1)
+    array([0. , 0.6])
+    """
+    inputs, record = Known(cell, rng), Record(cell)
+    with np.errstate(all="ignore"):  # where it diverges
+        for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, inputs, rng), strict=False):
+            if step in record.places:
+                record.write(step, w[0], float(np.linalg.norm(w[1:])), inputs.stabilities(w))
+    return record.variables()
+
+
+def _weights(cell: DescentCell, known: Known, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield the components of the weights before each step."""
+    state = cell.descent.start(known.start())
+    for step, rows in enumerate(batches(cell, rng)):
+        yield state[0]
+        z = cell.descent.query(state)
+        slopes = cell.on.slope(known.stabilities(z)[rows])
+        force = known.force(rows, slopes if cell.teacher.labels else -slopes)
+        state = cell.descent.next(state, penalised(cell, force, z), cell.rate(step), step)
+
+
+def penalised(cell: DescentCell, force: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return the force of a batch plus the force of the penalty."""
+    return force + cell.batch * cell.lam * z
+
+
+def bytes_of(cell: DescentCell) -> float:
+    """Return the memory in bytes of a run that learns in a new direction at every step."""
+    return 8.0 * cell.P * (2 * _most(cell) + VECTORS)
+
+
+def _most(cell: DescentCell) -> int:
+    """Return the maximal number of directions that a run can know."""
+    first = _first(cell)
+    return first + min(cell.steps[-1], cell.P, cell.N - first)
+
+
+def _first(cell: DescentCell) -> int:
+    """Return the number of directions known at the start: the teacher, and a start off the teacher."""
+    return 2 if cell.length > 0 and abs(cell.R) < 1 else 1

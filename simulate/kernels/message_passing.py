@@ -69,7 +69,7 @@ def messages(
 
     >>> X, y = np.array([[1.0], [-2.0]]), np.array([1.0, 0.0])
     >>> steps = messages(X, lambda h, V: ((y - h) / (1 + V), np.full(2, 1 / (1 + V))),
-    ...                  lambda r, s: (r / (s + 1), np.full(1, 1 / (s + 1))), np.zeros(1), 1.0, settled=1e-12)
+    ...                  lambda r, s: (r / (s + 1), np.full(1, 1 / (s + 1))), np.zeros(1), 1.0, 1e-12)
     >>> len(list(steps)) < 100
     True
     """

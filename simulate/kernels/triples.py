@@ -71,7 +71,7 @@ def best_of_three(
     >>> signed = np.array([0.5, -0.25, -0.25])
     >>> pairs = [(X * d[:, None]).T @ X for d in (signed, np.abs(signed))]
     >>> best_of_three(X, X.T.astype(np.uint8, order="C"), signed, np.triu(np.ones((3, 3)), 1), *pairs,
-    ...               gains=np.zeros((2, 3, 3)), total=0.0, known=0.5)
+    ...               np.zeros((2, 3, 3)), 0.0, 0.5)
     ((0, 1, 2), 0.5)
     """
     above = np.where(allowed > 0, masses + (sums - total), -np.inf)

@@ -94,50 +94,6 @@ def certified(problem: Problem, parts: Parts, now: Iterate) -> float:
     return problem.relative(parts.excess(now.x, a) + penalty_gap(problem, now.w, v, value), value)
 
 
-def _stepped(problem: Problem, parts: Parts, now: Iterate) -> Iterate:
-    """Return the state after a predictor and a corrector, or after a step limited by F."""
-    system = System(problem, parts, now)
-    guess = system.step(0.0, None)
-    total, count = _products(now)
-    t = min(1.0, *_longest(now, guess))
-    after, _ = _products(_shifted(now, guess, t, t))
-    fall = (after / total) ** 3
-    if not parts.linear:
-        return _limited(problem, parts, now, system, guess, max(fall, FALL) * total / count)
-    step = system.step(fall * total / count, guess)
-    t = min(1.0, SHORT * min(_longest(now, step)))
-    return _shifted(now, step, t, t)
-
-
-def _limited(problem: Problem, parts: Parts, now: Iterate, system: System, guess: Iterate, mu: float) -> Iterate:
-    """Return the state where F is minimal along a step.
-
-    The corrected step is used if F decreases along it, else the step without the corrector.
-    """
-    for step in (system.step(mu, guess), system.step(mu, None)):
-        longest, of_slopes = (min(1.0, SHORT * part) for part in _longest(now, step))
-        slope = partial(_slope, problem, parts, now, step, mu, longest)
-        if slope(0.0) < 0:
-            break
-    return _shifted(now, step, longest * step_length(slope, 0), of_slopes)
-
-
-def _slope(
-    problem: Problem, parts: Parts, now: Iterate, step: Iterate, mu: float, longest: float, part: float
-) -> float:
-    """Return the derivative along a step of F with -mu times the logarithms of the slacks."""
-    t = part * longest
-    with np.errstate(over="ignore", invalid="ignore"):
-        loss = float(np.nan_to_num(parts.slope(now.x + t * step.x) @ step.x, nan=np.inf))
-    penalty = problem.l2 * float(problem.held(now.w + t * step.w) @ problem.held(step.w))
-    pairs = [(now.rows, step.rows), (now.weights, step.weights)]
-    return (
-        loss
-        + penalty
-        + sum(box_state.cost_slope(box_step, t, mu) for box_state, box_step in pairs if box_state and box_step)
-    )
-
-
 class System:
     """The linear equations of a step, factored once."""
 
@@ -227,6 +183,50 @@ class System:
         slopes = np.where(is_other, (dx + offset) / np.where(is_other, self.softness, 1.0), 0.0)
         np.put_along_axis(slopes, stiffest, q - self.curvature * dx - slopes.sum(axis=0), axis=0)
         return slopes
+
+
+def _stepped(problem: Problem, parts: Parts, now: Iterate) -> Iterate:
+    """Return the state after a predictor and a corrector, or after a step limited by F."""
+    system = System(problem, parts, now)
+    guess = system.step(0.0, None)
+    total, count = _products(now)
+    t = min(1.0, *_longest(now, guess))
+    after, _ = _products(_shifted(now, guess, t, t))
+    fall = (after / total) ** 3
+    if not parts.linear:
+        return _limited(problem, parts, now, system, guess, max(fall, FALL) * total / count)
+    step = system.step(fall * total / count, guess)
+    t = min(1.0, SHORT * min(_longest(now, step)))
+    return _shifted(now, step, t, t)
+
+
+def _limited(problem: Problem, parts: Parts, now: Iterate, system: System, guess: Iterate, mu: float) -> Iterate:
+    """Return the state where F is minimal along a step.
+
+    The corrected step is used if F decreases along it, else the step without the corrector.
+    """
+    for step in (system.step(mu, guess), system.step(mu, None)):
+        longest, of_slopes = (min(1.0, SHORT * part) for part in _longest(now, step))
+        slope = partial(_slope, problem, parts, now, step, mu, longest)
+        if slope(0.0) < 0:
+            break
+    return _shifted(now, step, longest * step_length(slope, 0), of_slopes)
+
+
+def _slope(
+    problem: Problem, parts: Parts, now: Iterate, step: Iterate, mu: float, longest: float, part: float
+) -> float:
+    """Return the derivative along a step of F with -mu times the logarithms of the slacks."""
+    t = part * longest
+    with np.errstate(over="ignore", invalid="ignore"):
+        loss = float(np.nan_to_num(parts.slope(now.x + t * step.x) @ step.x, nan=np.inf))
+    penalty = problem.l2 * float(problem.held(now.w + t * step.w) @ problem.held(step.w))
+    pairs = [(now.rows, step.rows), (now.weights, step.weights)]
+    return (
+        loss
+        + penalty
+        + sum(box_state.cost_slope(box_step, t, mu) for box_state, box_step in pairs if box_state and box_step)
+    )
 
 
 def _products(now: Iterate) -> tuple[float, int]:
