@@ -145,7 +145,7 @@ def figures_of(choice: str) -> dict[str, str]:
     >>> list(figures_of("boundary")), list(figures_of("key of a kind of scenario without published figures"))
     (['stopping', 'stopping_law', 'stopping_overlay', 'overlay'], ['overlay'])
     """
-    overlays = [name for name, of in reversed(OVERLAYS.items()) if of in (choice, None)]
+    overlays = [name for name, key in reversed(OVERLAYS.items()) if key in (choice, None)]
     return PUBLISHED.get(choice, {}) | dict.fromkeys(overlays, SHOWS)
 
 
@@ -183,15 +183,15 @@ def named(figure: FigureKey, shipped: str, choice: str) -> str | Composition:
         return figure
     possible = figures_of(choice)
     if figure is not None and figure not in possible:
-        known = any(figure in names for names in FIGURES.values())
-        noun = f"a figure of a config with `{choice}`" if known else "a figure"
+        exists = any(figure in names for names in FIGURES.values())
+        noun = f"a figure of a config with `{choice}`" if exists else "a figure"
         raise ConfigError(f"figure: {not_known(figure, noun, possible)}")
     return figure or (shipped if shipped in possible else overlay_of(choice))
 
 
 def overlay_of(choice: str) -> str:
     """Return the name of the overlay of scenarios with this key."""
-    return next((name for name, of in OVERLAYS.items() if of == choice), OVERLAY)
+    return next((name for name, key in OVERLAYS.items() if key == choice), OVERLAY)
 
 
 class Drawn(NamedTuple):
@@ -273,23 +273,25 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     module, data = module_of(name), results.either
     if not results.complete:
         raise ConfigError(f"the figure {name} needs simulation and theory")
-    shown: tuple[str, ...] = module.AXES
-    if beyond := [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown]:
-        raise ConfigError(f"the figure {name} cannot show the axis {', '.join(beyond)}")
-    keys = [axis for axis in shown if axis in type(results.scenario).known_keys()]  # others are parallel axes
-    if lacking := [need for need in (*keys, *getattr(module, "NEEDS", ())) if need not in data]:
-        raise ConfigError(f"the figure {name} needs {', '.join(lacking)}, which these results lack")
+    shown_axes: tuple[str, ...] = module.AXES
+    if extra_axes := [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown_axes]:
+        raise ConfigError(f"the figure {name} cannot show the axis {', '.join(extra_axes)}")
+    keys = [axis for axis in shown_axes if axis in type(results.scenario).known_keys()]  # others are parallel axes
+    if missing_names := [need for need in (*keys, *getattr(module, "NEEDS", ())) if need not in data]:
+        raise ConfigError(f"the figure {name} needs {', '.join(missing_names)}, which these results lack")
     for key, possible in getattr(module, "VALUES", {}).items():
-        given = {*map(str, data[key].values.flat)} if key in data.coords else set()
-        if others := sorted(given - {*possible}):
-            raise ConfigError(f"the figure {name} shows the {key} {' and '.join(possible)}, not {', '.join(others)}")
-    missing = [axis for axis in shown if axis not in data.dims]
+        present_values = {*map(str, data[key].values.flat)} if key in data.coords else set()
+        if unsupported := sorted(present_values - {*possible}):
+            raise ConfigError(
+                f"the figure {name} shows the {key} {' and '.join(possible)}, not {', '.join(unsupported)}"
+            )
+    missing = [axis for axis in shown_axes if axis not in data.dims]
     parts = [None if part is None else part.expand_dims(missing) for part in (results.simulation, results.theory)]
     from figures.finishing import finished  # here: names and lists of figures need not wait for it
     from figures.style import styled
 
-    said = [getattr(module, name, None) for name in ("POINTS", "LINES")]
-    return styled(lambda: finished(module.draw(*parts), results, *said))()
+    mark_texts = [getattr(module, name, None) for name in ("POINTS", "LINES")]
+    return styled(lambda: finished(module.draw(*parts), results, *mark_texts))()
 
 
 def _results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:

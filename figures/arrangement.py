@@ -70,12 +70,12 @@ class Part:
 
 def abscissa(results: Results) -> str | None:
     """Return the axis, or the single value, that results are drawn against; None if they have rows instead."""
-    data, usual = results.either, labels.abscissa(results.scenario)
+    data, usual_key = results.either, labels.abscissa(results.scenario)
     numeric = [axis for axis in series.axes(data) if series.is_numeric(data, axis)]
-    if results.scenario.on_data or (usual is None and not numeric):
+    if results.scenario.on_data or (usual_key is None and not numeric):
         return None
-    own = next((axis for axis in series.axes(data) if usual in series.along(data, axis)), usual)
-    return own if own in numeric or not numeric else series.longest(numeric, data)
+    usual_axis = next((axis for axis in series.axes(data) if usual_key in series.along(data, axis)), usual_key)
+    return usual_axis if usual_axis in numeric or not numeric else series.longest(numeric, data)
 
 
 def arranged(every: Mapping[str, Results], wish: Composition) -> list[Part]:
@@ -88,9 +88,9 @@ def arranged(every: Mapping[str, Results], wish: Composition) -> list[Part]:
         return []
     if None in parts:
         raise ConfigError(f"{[*every][parts.index(None)]}: results of names have no axis along x, and no common figure")
-    known = [part for part in parts if part is not None]
-    _check_common(known)
-    return _coloured(known)
+    valid_parts = [part for part in parts if part is not None]
+    _check_common(valid_parts)
+    return _coloured(valid_parts)
 
 
 def variables(results: Results, wish: Composition) -> dict[str, Variable]:
@@ -99,40 +99,46 @@ def variables(results: Results, wish: Composition) -> dict[str, Variable]:
     Raises `ConfigError` if one that is asked for has no value.
     """
     if not wish.y:
-        known = series.of_interest(results)
-        return {name: it for name, it in known.items() if name != wish.x} or known
+        candidates = series.of_interest(results)
+        return {name: variable for name, variable in candidates.items() if name != wish.x} or candidates
     for name in (*wish.y, *([wish.x] if wish.x in drawable(results.scenario) else [])):
         parts = [part for part in (results.simulation, results.theory) if part is not None and name in part]
         if not any(np.isfinite(part[name]).any() for part in parts):
-            others = ", ".join(series.with_values(results))
-            raise ConfigError(f"figure: {name} has no value in these results. Variables with values: {others}.")
-    known = drawable(results.scenario)
-    return series.distinct({name: known[name] for name in wish.y})
+            available = ", ".join(series.with_values(results))
+            raise ConfigError(f"figure: {name} has no value in these results. Variables with values: {available}.")
+    candidates = drawable(results.scenario)
+    return series.distinct({name: candidates[name] for name in wish.y})
 
 
 def common_variables(parts: list[Part], wish: Composition) -> dict[str, Variable]:
     """Return the variables of a figure of several results: those that all have or, if there is none, that some have."""
-    every = [variables(part.results, wish) for part in parts]
-    some = {name: it for known in every for name, it in known.items()}
-    return {name: it for name, it in some.items() if all(name in known for known in every)} or some
+    variables_by_part = [variables(part.results, wish) for part in parts]
+    merged = {name: variable for part_variables in variables_by_part for name, variable in part_variables.items()}
+    return {
+        name: variable
+        for name, variable in merged.items()
+        if all(name in part_variables for part_variables in variables_by_part)
+    } or merged
 
 
 def _part(label: str, results: Results, wish: Composition) -> Part | None:
     """Return the layout of one of the results, with theory on a dense grid and divided as asked for."""
-    named = {name: dim for dim in series.axes(results.either) for name in series.along(results.either, dim)}
+    axes_by_name = {name: dim for dim in series.axes(results.either) for name in series.along(results.either, dim)}
     plane = wish.x if wish.x in drawable(results.scenario) else ""
-    own = named.get(wish.x or "", wish.x)
-    x = abscissa(results) if plane or own is None else own
+    x_axis = axes_by_name.get(wish.x or "", wish.x)
+    x = abscissa(results) if plane or x_axis is None else x_axis
     if x is None:
         return None
     results = series.with_lines(series.with_axis(results, x), x)
-    asked, split = ([named[name] for name in names if name in named] for names in (wish.series, wish.split))
-    results, notes = _thinned(results, x, [*asked, *split])
-    layout = series.layout_along(results, x, list(dict.fromkeys(asked)), list(dict.fromkeys(split)))
-    stated = [text for axis in layout.rest for text in _values(results, axis)]
+    series_axes, split = (
+        [axes_by_name[name] for name in names if name in axes_by_name] for names in (wish.series, wish.split)
+    )
+    results, notes = _thinned(results, x, [*series_axes, *split])
+    layout = series.layout_along(results, x, list(dict.fromkeys(series_axes)), list(dict.fromkeys(split)))
+    single_values = [text for axis in layout.rest for text in _values(results, axis)]
     results = series.sliced(results, dict.fromkeys(layout.rest, 0))
     results = ratios.divided(results, wish.over, [*variables(results, wish)]) if wish.over else results
-    return Part(results, layout, plane or "", label, (*stated, *notes))
+    return Part(results, layout, plane or "", label, (*single_values, *notes))
 
 
 def _thinned(results: Results, x: str, asked: list[str]) -> tuple[Results, list[str]]:
@@ -141,11 +147,13 @@ def _thinned(results: Results, x: str, asked: list[str]) -> tuple[Results, list[
     long = [axis for axis in series.axes(data) if axis != x and data.sizes[axis] > LISTED]
     for axis in (axis for axis in long if series.is_numeric(data, axis)):
         size, last = data.sizes[axis], axis in times(results.scenario) and axis not in asked
-        shown = [size - 1] if last else np.unique(np.linspace(0, size - 1, series.MOST).round().astype(int)).tolist()
+        positions = (
+            [size - 1] if last else np.unique(np.linspace(0, size - 1, series.MOST).round().astype(int)).tolist()
+        )
         if not last:
             symbol = labels.axis_label(results.scenario, series.along(data, axis))
-            notes.append(f"{len(shown)} of {size} values of {symbol}")
-        results = series.sliced(results, {axis: shown})
+            notes.append(f"{len(positions)} of {size} values of {symbol}")
+        results = series.sliced(results, {axis: positions})
     return results, notes
 
 
@@ -155,10 +163,12 @@ def _values(results: Results, axis: str) -> list[str]:
 
 def _check_common(parts: list[Part]) -> None:
     """Results in one figure have one axis along x, and one of them several values of it."""
-    found = {part.plane or series.along(part.results.either, part.x)[0]: part.label for part in reversed(parts)}
-    if len(found) > 1:
-        words = " and ".join(f"{label} against {x}" for x, label in sorted(found.items(), key=lambda it: it[1]))
-        raise ConfigError(f"figure.x: these results have no common axis ({words}): x names one")
+    labels_by_x = {part.plane or series.along(part.results.either, part.x)[0]: part.label for part in reversed(parts)}
+    if len(labels_by_x) > 1:
+        descriptions = " and ".join(
+            f"{label} against {x}" for x, label in sorted(labels_by_x.items(), key=lambda item: item[1])
+        )
+        raise ConfigError(f"figure.x: these results have no common axis ({descriptions}): x names one")
 
 
 def _coloured(parts: list[Part]) -> list[Part]:
@@ -166,14 +176,14 @@ def _coloured(parts: list[Part]) -> list[Part]:
     if len(parts) == 1:
         hues = series.colours_of(parts[0].results.either, parts[0].layout.colours)
         return [replace(parts[0], hues=tuple(hues))]
-    found: list[Part] = []
+    coloured: list[Part] = []
     first = 0
     for part in parts:
         count = len(series.colours_of(part.results.either, part.layout.colours))
         hues = [COLOURS[(first + index) % len(COLOURS)] for index in range(count)]
-        found.append(replace(part, hues=tuple(hues), first=first, number=len(found)))
+        coloured.append(replace(part, hues=tuple(hues), first=first, number=len(coloured)))
         first += count
-    return found
+    return coloured
 
 
 def problems_of(every: Mapping[str, Any], wish: Composition) -> list[str]:
@@ -181,15 +191,19 @@ def problems_of(every: Mapping[str, Any], wish: Composition) -> list[str]:
 
     Of several, some may have a single value of x, or lack an axis that distinguishes the curves of others.
     """
-    found = {label: list(wish.problems(scenario)) for label, scenario in every.items()}
-    shared = {key for problems in found.values() for key, _ in problems if key[0] in ("x", "series", "split")}
-    spared = {key for key in shared if not all(key in dict(problems) for problems in found.values())}
-    spared -= {("x",)} if any(wish.x not in _known(scenario) for scenario in every.values()) else set()
+    problems_by_label = {label: list(wish.problems(scenario)) for label, scenario in every.items()}
+    shared_keys = {
+        key for problems in problems_by_label.values() for key, _ in problems if key[0] in ("x", "series", "split")
+    }
+    ignored_keys = {
+        key for key in shared_keys if not all(key in dict(problems) for problems in problems_by_label.values())
+    }
+    ignored_keys -= {("x",)} if any(wish.x not in _known(scenario) for scenario in every.values()) else set()
     return [
         f"{label}: figure.{key[0]}: {sentence}" if label else f"figure.{key[0]}: {sentence}"
-        for label, problems in found.items()
+        for label, problems in problems_by_label.items()
         for key, sentence in problems
-        if key not in spared
+        if key not in ignored_keys
     ]
 
 

@@ -111,14 +111,14 @@ def _shown(results: Results, figure: str | Composition) -> str:
     """Return the content of the figure, in its own words."""
     from figures import OVERLAYS, PUBLISHED
 
-    wish = figure if isinstance(figure, Composition) else Composition()
+    composition = figure if isinstance(figure, Composition) else Composition()
     if isinstance(figure, str) and figure not in OVERLAYS:
-        short = PUBLISHED[results.scenario.CHOICE][figure]
-        return _own(results, figure, "CAPTION") or f"{short[0].upper()}{short[1:]}."
+        description = PUBLISHED[results.scenario.CHOICE][figure]
+        return _own(results, figure, "CAPTION") or f"{description[0].upper()}{description[1:]}."
     title = (results.scenario.TITLE or type(results.scenario).__name__).capitalize()
-    drawn = symbols(results, [*arrangement.variables(results, wish)])
-    over = f", divided by {symbols(results, [wish.over])}" if wish.over else ""
-    return f"{title}: {drawn}{over}{_against(results, wish)}."
+    variable_text = symbols(results, [*arrangement.variables(results, composition)])
+    over = f", divided by {symbols(results, [composition.over])}" if composition.over else ""
+    return f"{title}: {variable_text}{over}{_against(results, composition)}."
 
 
 def _against(results: Results, wish: Composition) -> str:
@@ -134,17 +134,17 @@ def _against(results: Results, wish: Composition) -> str:
 
 def symbols(results: Results, names: Iterable[str | None]) -> str:
     """Return the symbols of variables as a list in words."""
-    known = drawable(results.scenario)
-    words = [known[name].symbol for name in names if name]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    variables = drawable(results.scenario)
+    texts = [variables[name].symbol for name in names if name]
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _own(results: Results, figure: str | Composition, sentence: str) -> str | None:
     """Return the figure's own `CAPTION`, `POINTS` (what points and bars are) or `LINES`; None: that of every figure."""
     from figures import module_of
 
-    own: str | None = None if isinstance(figure, Composition) else getattr(module_of(figure), sentence, None)
-    return own
+    text: str | None = None if isinstance(figure, Composition) else getattr(module_of(figure), sentence, None)
+    return text
 
 
 def _parameters(results: Results) -> str:
@@ -156,8 +156,8 @@ def _parameters(results: Results) -> str:
 
 
 def _points(results: Results, figure: str | Composition) -> Iterator[str]:
-    if (own := _own(results, figure, "POINTS")) is not None or results.simulation is None:
-        yield own or ""
+    if (own_text := _own(results, figure, "POINTS")) is not None or results.simulation is None:
+        yield own_text or ""
         return
     runs, seeds, folds = results.simulation, results.scenario.seeds, results.simulation.sizes.get("fold")
     if folds:
@@ -173,8 +173,8 @@ def _points(results: Results, figure: str | Composition) -> Iterator[str]:
 def _lines(results: Results, figure: str | Composition) -> Iterator[str]:
     from figures import OVERLAYS
 
-    if (own := _own(results, figure, "LINES")) is not None or results.theory is None:
-        yield own or ""
+    if (own_text := _own(results, figure, "LINES")) is not None or results.theory is None:
+        yield own_text or ""
         return
     bounds = any(variable.bound for variable in results.scenario.variables.values())
     limit = r" in the limit $N\to\infty$" if "N" in series.ignored_in_the_limit(results.scenario) else ""
@@ -206,14 +206,16 @@ def command(results: Results, figure: str | Composition) -> str:
         return results.command
     if isinstance(figure, Composition):
         return command_of([results.folder.name if results.folder else "RESULTS"], figure)
-    known = _config_of(results, figure)
-    if known is None:
+    match = _config_of(results, figure)
+    if match is None:
         return f"statmech figure {results.folder.name if results.folder else 'RESULTS'} figure={figure}"
-    name, shipped = known
-    given, default = results.scenario.config(), shipped.config()
-    changed = {key: value for key, value in given.items() if default.get(key) != value and key != "figure"}
-    other = [] if figure in (name, shipped.figure) else [f"figure={figure}"]
-    return " ".join(["statmech run", name, *(f"{key}={_override(value)}" for key, value in changed.items()), *other])
+    name, shipped = match
+    values, defaults = results.scenario.config(), shipped.config()
+    changed = {key: value for key, value in values.items() if defaults.get(key) != value and key != "figure"}
+    figure_option = [] if figure in (name, shipped.figure) else [f"figure={figure}"]
+    return " ".join(
+        ["statmech run", name, *(f"{key}={_override(value)}" for key, value in changed.items()), *figure_option]
+    )
 
 
 def command_of(folders: Iterable[str], wish: Composition) -> str:
@@ -222,9 +224,9 @@ def command_of(folders: Iterable[str], wish: Composition) -> str:
     >>> command_of(["svm", "bayes"], Composition(y=["eps_g", "R"], fit=True))
     'statmech figure svm bayes --y eps_g,R --fit'
     """
-    stated = wish.model_dump(mode="json")
-    words = {name: ",".join(value) if isinstance(value, list) else value for name, value in stated.items()}
-    options = [f"--{name}" if value is True else f"--{name} {value}" for name, value in words.items()]
+    fields = wish.model_dump(mode="json")
+    texts = {name: ",".join(value) if isinstance(value, list) else value for name, value in fields.items()}
+    options = [f"--{name}" if value is True else f"--{name} {value}" for name, value in texts.items()]
     return " ".join(["statmech figure", *folders, *options])
 
 
@@ -232,15 +234,15 @@ def caption_of_several(every: Mapping[str, Results], wish: Composition) -> str:
     """Return the caption of a figure of several results with these labels, in LaTeX."""
     first = next(iter(every.values()))
     parts = arrangement.arranged(every, wish)
-    drawn, along = symbols(first, arrangement.common_variables(parts, wish)), _against(first, wish)
-    found = [f"{drawn}{f', divided by {symbols(first, [wish.over])}' if wish.over else ''}{along}."]
+    variable_text, abscissa_text = symbols(first, arrangement.common_variables(parts, wish)), _against(first, wish)
+    sentences = [f"{variable_text}{f', divided by {symbols(first, [wish.over])}' if wish.over else ''}{abscissa_text}."]
     for label, results in every.items():
         sentence = _parameters(results)
-        found.append(f"{label}: {sentence[0].lower()}{sentence[1:]}; {results.scenario.seeds:,} runs.")
-    found.append("Points: means over runs; bars: standard errors of these means. Lines: theory.")
-    found += _further(wish)
+        sentences.append(f"{label}: {sentence[0].lower()}{sentence[1:]}; {results.scenario.seeds:,} runs.")
+    sentences.append("Points: means over runs; bars: standard errors of these means. Lines: theory.")
+    sentences += _further(wish)
     folders = [str(results.folder or label) for label, results in every.items()]
-    return " ".join([*found, f"Command: `{command_of(folders, wish)}`."])
+    return " ".join([*sentences, f"Command: `{command_of(folders, wish)}`."])
 
 
 def _config_of(results: Results, figure: str) -> tuple[str, Any] | None:
@@ -257,8 +259,8 @@ def _config_of(results: Results, figure: str) -> tuple[str, Any] | None:
 
 
 def _override(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(it, int | float | str) for it in value):
-        return ",".join(labels.value_in_words(it) if not isinstance(it, str) else it for it in value)
+    if isinstance(value, list) and all(isinstance(item, int | float | str) for item in value):
+        return ",".join(labels.value_in_words(item) if not isinstance(item, str) else item for item in value)
     return (
         value
         if isinstance(value, str)

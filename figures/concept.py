@@ -57,14 +57,14 @@ def draw(concept: Any, most: int = MOST) -> Figure:
     bars, title = _bars(concept)
     if not bars:
         raise ValueError("a concept without a conjunction has no bars to draw")
-    shown = sorted(sorted(range(len(bars)), key=lambda index: -abs(bars[index].weight))[:most])
-    lines = [_wrapped(bars[index].condition) for index in shown]
+    indices = sorted(sorted(range(len(bars)), key=lambda index: -abs(bars[index].weight))[:most])
+    lines = [_wrapped(bars[index].condition) for index in indices]
     figure = Figure(figsize=(PAGE, 1.0 + LINE * sum(len(text) + 0.5 for text in lines)))
     ax = figure.subplots()
-    _draw(ax, [bars[index] for index in shown], lines)
-    if len(shown) < len(bars):
-        ax.set_title(f"the heaviest {len(shown)} of {len(bars)} conjunctions")
-    kinds = {bars[index].label: bars[index].colour for index in shown}
+    _draw(ax, [bars[index] for index in indices], lines)
+    if len(indices) < len(bars):
+        ax.set_title(f"the heaviest {len(indices)} of {len(bars)} conjunctions")
+    kinds = {bars[index].label: bars[index].colour for index in indices}
     patches = [Patch(color=colour, label=label) for label, colour in kinds.items()]
     legend = figure.legend(handles=patches, loc="outside lower center", ncols=min(len(patches), 4), title=title)
     for text in legend.get_texts():
@@ -74,21 +74,21 @@ def draw(concept: Any, most: int = MOST) -> Figure:
 
 def _draw(ax: Axes, bars: list[Bar], lines: list[list[str]]) -> None:
     """Bars from top to bottom, each as high as its text, with the weight at its end."""
-    place, places = 0.0, []
+    top, centres = 0.0, []
     for bar, text in zip(bars, lines, strict=True):
         height = len(text) + 0.5
-        places.append(place + height / 2)
-        place += height
-        ax.barh(places[-1], bar.weight, height=1.0, color=bar.colour)
+        centres.append(top + height / 2)
+        top += height
+        ax.barh(centres[-1], bar.weight, height=1.0, color=bar.colour)
         weight = f"{bar.weight:.3g}".replace("-", "\N{MINUS SIGN}")
         side: dict[str, Any] = (
             {"ha": "left", "xytext": (2, 0)} if bar.weight >= 0 else {"ha": "right", "xytext": (-2, 0)}
         )
-        ax.annotate(weight, (bar.weight, places[-1]), textcoords="offset points", va="center", fontsize=SMALL, **side)
-    ax.set_yticks(places, ["\n".join(text) for text in lines])
+        ax.annotate(weight, (bar.weight, centres[-1]), textcoords="offset points", va="center", fontsize=SMALL, **side)
+    ax.set_yticks(centres, ["\n".join(text) for text in lines])
     for tick in ax.get_yticklabels():
         tick.set_parse_math(False)
-    ax.set(ylim=(place, 0), xlabel="weight")
+    ax.set(ylim=(top, 0), xlabel="weight")
     ax.tick_params(axis="y", length=0)
     ax.margins(x=0.12)
     ax.axvline(0, color="0.3", linewidth=0.8)
@@ -113,20 +113,20 @@ def _bars(concept: Any) -> tuple[list[Bar], str]:
     if terms is None:
         return _of_pairs(concept), ""
     classes = list(map(str, concept.classes_))
-    two = len(classes) == 2
+    is_binary = len(classes) == 2
     bars = []
     for term in sorted(terms, key=lambda term: classes.index(term.positive)):
-        choice = term.positive if term.sense > 0 or not two else term.negative
+        choice = term.positive if term.sense > 0 or not is_binary else term.negative
         bars.append(
             Bar(term.condition, term.sense * term.weight, COLOURS[classes.index(choice) % len(COLOURS)], choice)
         )
     return (
         bars,
-        "where true, it votes for" if two else "where true, it votes for (right) or against (left)",
+        "where true, it votes for" if is_binary else "where true, it votes for (right) or against (left)",
     )
 
 
 def _of_pairs(pairs: Sequence[tuple[str, float]]) -> list[Bar]:
-    looks = {True: (COLOURS[1], "votes for it where true"), False: (COLOURS[0], "votes against it where true")}
+    styles = {True: (COLOURS[1], "votes for it where true"), False: (COLOURS[0], "votes against it where true")}
     heaviest = sorted(pairs, key=lambda pair: -abs(pair[1]))
-    return [Bar(text, weight, *looks[weight >= 0]) for text, weight in heaviest]
+    return [Bar(text, weight, *styles[weight >= 0]) for text, weight in heaviest]

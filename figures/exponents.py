@@ -66,19 +66,19 @@ def exponent(x: np.ndarray, runs: np.ndarray, start: float = 0.0) -> Exponent | 
     if not positive.any():
         return None
     start = start or float(np.sqrt(x[positive].min() * x[positive].max()))
-    chosen = positive & (x >= start * (1 - 1e-9))
-    if chosen.sum() < LEAST:
+    selected = positive & (x >= start * (1 - 1e-9))
+    if selected.sum() < LEAST:
         return None
-    x, runs = x[chosen], runs[:, chosen]
-    slope, offset = _line(x, mean[chosen])
+    x, runs = x[selected], runs[:, selected]
+    slope, offset = _line(x, mean[selected])
     ends = np.array([x.min(), x.max()])
     return Exponent(slope, _jackknife(x, runs), ends, np.exp(offset) * ends**slope)
 
 
 def _mean(runs: np.ndarray) -> np.ndarray:
-    known = np.isfinite(runs)
+    is_finite = np.isfinite(runs)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(known, runs, 0).sum(axis=0) / known.sum(axis=0))
+        return np.asarray(np.where(is_finite, runs, 0).sum(axis=0) / is_finite.sum(axis=0))
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:

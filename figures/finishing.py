@@ -44,15 +44,15 @@ def finished(
         The figure.
     """
     figure.set_gid(WISH.get().medium)
-    shown = panels_of(figure)
-    if len(shown) > 1 and not any(_titles(ax).startswith("(") for ax in shown):
-        letters(*shown)
-    if headed and not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in shown)):
+    panels = panels_of(figure)
+    if len(panels) > 1 and not any(_titles(ax).startswith("(") for ax in panels):
+        letters(*panels)
+    if headed and not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in panels)):
         heading(figure, [labels.size_of(results.either)])
     if results.simulation is not None and (points, lines) != ("", ""):
         _key(figure, results, points, lines)
     label_strips(figure)
-    for ax in shown:
+    for ax in panels:
         limits = ax.get_ylim()
         if ax.get_yscale() == "linear" and (wider := resolved(min(limits), max(limits))) != (min(limits), max(limits)):
             ax.set_ylim(*wider)
@@ -64,8 +64,8 @@ def _round_ticks(ax: Axes) -> None:
     """Set ticks of linear axes at multiples of 1, 2 or 5, of steps, epochs and units at whole numbers."""
     for axis in (ax.xaxis, ax.yaxis):
         if isinstance(axis.get_major_locator(), AutoLocator):
-            whole = any(word in axis.get_label_text() for word in WHOLE)
-            axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=whole))
+            is_integer = any(label in axis.get_label_text() for label in WHOLE)
+            axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=is_integer))
 
 
 def panels_of(figure: Figure) -> list[Axes]:
@@ -80,11 +80,11 @@ def _words(results: Results, points: str | None, lines: str | None, said: str) -
     barred = points is None or "standard error" in points
     bars = barred and results.scenario.seeds > 1 and "standard error" not in said
     means = points is None or "means" in points
-    if any(word in said for word in OF_POINTS):
-        words = [ERRORS] * bars
+    if any(keyword in said for keyword in OF_POINTS):
+        texts = [ERRORS] * bars
     else:
-        words = [POINTS + BARS] if bars and means else [POINTS, *[ERRORS] * bars]
-    return words + [LINES] * (lines != "" and not any(word in said for word in OF_LINES))
+        texts = [POINTS + BARS] if bars and means else [POINTS, *[ERRORS] * bars]
+    return texts + [LINES] * (lines != "" and not any(keyword in said for keyword in OF_LINES))
 
 
 def _titles(ax: Axes) -> str:
@@ -93,10 +93,10 @@ def _titles(ax: Axes) -> str:
 
 def _key(figure: Figure, results: Results, points: str | None, lines: str | None) -> None:
     """Write as the title of the legend below what it does not say of points, bars and lines."""
-    every = [legend for legend in (*figure.legends, *(ax.get_legend() for ax in figure.axes)) if legend is not None]
-    said = " ".join(text.get_text() for legend in every for text in legend.get_texts())
-    below: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
-    noted = below.get_title().get_text()
-    own = _words(results, points, lines, said + noted)
-    below.set_title(filled(figure, [*own, *noted.split("; ")], "; "))
-    below.get_title().set(color=GREY, multialignment="center")
+    legends = [legend for legend in (*figure.legends, *(ax.get_legend() for ax in figure.axes)) if legend is not None]
+    legend_text = " ".join(text.get_text() for legend in legends for text in legend.get_texts())
+    lower_legend: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
+    existing_note = lower_legend.get_title().get_text()
+    texts = _words(results, points, lines, legend_text + existing_note)
+    lower_legend.set_title(filled(figure, [*texts, *existing_note.split("; ")], "; "))
+    lower_legend.get_title().set(color=GREY, multialignment="center")

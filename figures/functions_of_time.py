@@ -27,8 +27,8 @@ def changing(scenario: AbstractScenario) -> dict[str, tuple[Any, ...]]:
     >>> [*changing(Scenario(rule="hebb", t=9, flip=[0.1, {"at": [0, 5], "is": [0.2, 0]}]))]
     ['flip']
     """
-    every = {name: points(value) for name, value in scenario.axis_values().items()}
-    return {name: values for name, values in every.items() if any(map(is_over_time, values))}
+    values_by_key = {name: points(value) for name, value in scenario.axis_values().items()}
+    return {name: values for name, values in values_by_key.items() if any(map(is_over_time, values))}
 
 
 def variables(scenario: AbstractScenario) -> dict[str, Variable]:
@@ -46,23 +46,25 @@ def with_functions(results: Results) -> Results:
     if not names or results.theory is None:
         return results
     theory, lines = (
-        None if it is None else _with(results.scenario, names, it) for it in (results.theory, results.lines)
+        None if part is None else _with(results.scenario, names, part) for part in (results.theory, results.lines)
     )
     return replace(results, theory=theory, lines=lines)
 
 
 def jumps(scenario: AbstractScenario) -> tuple[float, ...]:
     """Return the times after 0 at which a key jumps from one value to another."""
-    given = [value for values in changing(scenario).values() for value in values if isinstance(value, Control)]
-    return tuple(edge for edge in edges_of(given) if edge > 0)
+    controls = [value for values in changing(scenario).values() for value in values if isinstance(value, Control)]
+    return tuple(edge for edge in edges_of(controls) if edge > 0)
 
 
 def _with(scenario: AbstractScenario, names: list[str], part: xr.Dataset) -> xr.Dataset:
-    dims = next(it.dims for name, it in part.data_vars.items() if name in scenario.variables and "t" in it.dims)
+    dims = next(
+        array.dims for name, array in part.data_vars.items() if name in scenario.variables and "t" in array.dims
+    )
     sizes = {dim: part.sizes[dim] for dim in dims if dim not in UNSHOWN}
-    every = {name + OF_T: _values(scenario, name, part) for name in names}
-    missing = {name: {dim: n for dim, n in sizes.items() if dim not in it.dims} for name, it in every.items()}
-    return part.assign({name: it.expand_dims(missing[name]) for name, it in every.items()})
+    arrays = {name + OF_T: _values(scenario, name, part) for name in names}
+    missing = {name: {dim: n for dim, n in sizes.items() if dim not in array.dims} for name, array in arrays.items()}
+    return part.assign({name: array.expand_dims(missing[name]) for name, array in arrays.items()})
 
 
 def _values(scenario: AbstractScenario, name: str, part: xr.Dataset) -> xr.DataArray:
@@ -72,11 +74,11 @@ def _values(scenario: AbstractScenario, name: str, part: xr.Dataset) -> xr.DataA
     t = part.t.values
     rows = np.array([_at(value, t) for value in changing(scenario)[name]])
     dim = next((dim for dim, group in scenario.dimensions.items() if name in group and dim in part.dims), None)
-    given = xr.DataArray(rows, dims=(dim, "t")) if dim else xr.DataArray(rows[0], dims=("t",))
+    nominal = xr.DataArray(rows, dims=(dim, "t")) if dim else xr.DataArray(rows[0], dims=("t",))
     if "control" not in part or name not in part.controlled:
-        return given
-    best = part["control"].sel(controlled=name, drop=True).drop_vars([*part.coords], errors="ignore")
-    return best.fillna(given)
+        return nominal
+    optimal = part["control"].sel(controlled=name, drop=True).drop_vars([*part.coords], errors="ignore")
+    return optimal.fillna(nominal)
 
 
 def _at(value: Any, t: np.ndarray) -> np.ndarray:

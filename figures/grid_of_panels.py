@@ -31,7 +31,9 @@ def panels_of(panels: int, most: int, height: float, width: float, head: float =
     figure = blank(width, head + height * len(rows))
     columns = math.lcm(*rows)
     grid = figure.add_gridspec(len(rows), columns)
-    places = [
-        (row, place * (columns // count), columns // count) for row, count in enumerate(rows) for place in range(count)
+    cells = [
+        (row, column * (columns // count), columns // count)
+        for row, count in enumerate(rows)
+        for column in range(count)
     ]
-    return figure, [figure.add_subplot(grid[row, first : first + wide]) for row, first, wide in places]
+    return figure, [figure.add_subplot(grid[row, first : first + span]) for row, first, span in cells]

@@ -68,11 +68,11 @@ def faults(figure: Figure, results: Results | None = None) -> list[str]:
     """
     with mpl.rc_context(settings_of(figure)):
         figure.draw_without_rendering()
-    of_data = [*_outside(figure), *_covered(figure), *_unnamed(figure), *_crowded(figure), *_jagged(figure)]
+    data_faults = [*_outside(figure), *_covered(figure), *_unnamed(figure), *_crowded(figure), *_jagged(figure)]
     if results is not None:
-        of_data += _displaced(figure, results)
-    of_text = [*_small(figure), *_raw(figure), *_misplaced(figure), *_touching_ticks(figure), *_nameless(figure)]
-    return [*_width(figure), *of_data, *of_text]
+        data_faults += _displaced(figure, results)
+    text_faults = [*_small(figure), *_raw(figure), *_misplaced(figure), *_touching_ticks(figure), *_nameless(figure)]
+    return [*_width(figure), *data_faults, *text_faults]
 
 
 def _width(figure: Figure) -> Iterator[str]:
@@ -94,20 +94,22 @@ def _pixels(ax: Axes, artist: Any) -> np.ndarray:
         transform = artist.get_transform()
     else:
         data, transform = np.reshape(np.asarray(artist.get_offsets(), float), (-1, 2)), artist.get_offset_transform()
-    shown = np.isfinite(data).all(axis=1)
+    is_shown = np.isfinite(data).all(axis=1)
     if transform == ax.transData:
-        shown &= ~(((ax.get_xscale() == "log") & (data[:, 0] <= 0)) | ((ax.get_yscale() == "log") & (data[:, 1] <= 0)))
-    return np.asarray(transform.transform(data[shown]))
+        is_shown &= ~(
+            ((ax.get_xscale() == "log") & (data[:, 0] <= 0)) | ((ax.get_yscale() == "log") & (data[:, 1] <= 0))
+        )
+    return np.asarray(transform.transform(data[is_shown]))
 
 
 def _artists(ax: Axes) -> Iterator[Any]:
     """Lines, error bars and points that show data."""
-    every: list[Any] = [*ax.lines, *ax.collections]
-    for artist in every:
-        known = isinstance(artist, Line2D | LineCollection) or (
+    artists: list[Any] = [*ax.lines, *ax.collections]
+    for artist in artists:
+        is_data = isinstance(artist, Line2D | LineCollection) or (
             len(artist.get_offsets()) and artist.get_offset_transform() == ax.transData
         )
-        if artist.get_visible() and known:
+        if artist.get_visible() and is_data:
             yield artist
 
 
@@ -117,9 +119,9 @@ def _outside(figure: Figure) -> Iterator[str]:
         if any(artist.get_gid() == OUTSIDE for artist in [*ax.texts, *ax.lines, *ax.patches]):
             continue
         box = ax.get_window_extent()
-        places = np.concatenate([_NOWHERE, *(_pixels(ax, artist) for artist in _artists(ax))])
+        points = np.concatenate([_NOWHERE, *(_pixels(ax, artist) for artist in _artists(ax))])
         low, high = np.asarray(box.min) - SLACK, np.asarray(box.max) + SLACK
-        inside = ((places >= low) & (places <= high)).all(axis=1)
+        inside = ((points >= low) & (points <= high)).all(axis=1)
         if not inside.all():
             yield f"axes {number}: {np.count_nonzero(~inside)} of {inside.size} points lie outside"
 
@@ -129,10 +131,10 @@ def _displaced(figure: Figure, results: Results) -> Iterator[str]:
     data, scenario = results.either, results.scenario
     names = [str(name) for name in data.coords if name in scenario.every_key() and data[name].dtype.kind in "iuf"]
     for number, ax in _axes(figure):
-        words = re.split(r"[ ,/]+", ax.get_xlabel().partition(" (")[0])
-        ends = {words[0], words[-1], *(word for word in words if word.startswith("$"))}
-        named = [name for name in names if labels.symbol(scenario, name) in ends]
-        values = [data[name].values.ravel() for name in named]
+        parts = re.split(r"[ ,/]+", ax.get_xlabel().partition(" (")[0])
+        ends = {parts[0], parts[-1], *(part for part in parts if part.startswith("$"))}
+        matching_names = [name for name in names if labels.symbol(scenario, name) in ends]
+        values = [data[name].values.ravel() for name in matching_names]
         points = [line for line in ax.lines if line.get_marker() in MARKERS and line.get_gid() != AID]
         for x in np.unique([x for line in points for x in np.asarray(line.get_xdata(), float) if np.isfinite(x)]):
             if values and not np.isclose(x, np.concatenate(values)).any():
@@ -161,18 +163,18 @@ def _meets(places: np.ndarray, box: Any, joined: bool) -> bool:
 
 def _unnamed(figure: Figure) -> Iterator[str]:
     """Colours of lines and points that no legend, label or title names."""
-    named = {_colour(handle) for legend in _legends(figure) for handle in _handles(legend)}
-    named |= {
+    legend_colours = {_colour(handle) for legend in _legends(figure) for handle in _handles(legend)}
+    legend_colours |= {
         _rgb(text.get_color()) for text in figure.findobj(Text) if text.get_text()
     }  # text beside a curve names it
     for number, ax in _axes(figure):
-        drawn = {
+        lines_by_colour = {
             _rgb(line.get_color()): line
             for line in ax.lines
             if line.get_visible() and line.get_gid() != AID and _is_data(ax, line)
         }
-        for colour, line in drawn.items():
-            if colour not in named and not _is_grey(colour):
+        for colour, line in lines_by_colour.items():
+            if colour not in legend_colours and not _is_grey(colour):
                 yield f"axes {number}: a line of colour {mpl.colors.to_hex(line.get_color())} is in no legend"
 
 
@@ -204,22 +206,24 @@ def _is_grey(colour: tuple[float, float, float]) -> bool:
 
 
 def _small(figure: Figure) -> Iterator[str]:
-    small = {
+    small_texts = {
         text.get_text()
         for text in figure.findobj(Text)
         if text.get_text() and text.get_visible() and float(text.get_fontsize()) < LEAST_TEXT
     }
-    if small:
-        yield f"text below {LEAST_TEXT:g} points: {', '.join(sorted(small)[:3])}"
+    if small_texts:
+        yield f"text below {LEAST_TEXT:g} points: {', '.join(sorted(small_texts)[:3])}"
 
 
 def _crowded(figure: Figure) -> Iterator[str]:
     """Curves with more markers than a reader can distinguish."""
     for number, ax in _axes(figure):
         for line in ax.lines:
-            marked = str(line.get_marker()) not in ("None", "", " ") and line.get_gid() != AID
-            places = _pixels(ax, line) if marked and line.get_markevery() is None and line.get_visible() else _NOWHERE
-            count, steps = len(places), np.diff(places[:, 0])
+            has_markers = str(line.get_marker()) not in ("None", "", " ") and line.get_gid() != AID
+            points = (
+                _pixels(ax, line) if has_markers and line.get_markevery() is None and line.get_visible() else _NOWHERE
+            )
+            count, steps = len(points), np.diff(points[:, 0])
             scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane, along no axis
             if count > MOST_POINTS and not (scattered or _is_bar(line)):
                 yield f"axes {number}: {count} markers of one curve"
@@ -234,22 +238,22 @@ def _jagged(figure: Figure) -> Iterator[str]:
     """Dense solid lines without markers that turn to one side and back within three points."""
     for number, ax in _axes(figure):
         for line in ax.lines:
-            solid = (
+            is_solid = (
                 str(line.get_marker()) in ("None", "")
                 and line.get_linestyle() == "-"
                 and line.get_drawstyle() == "default"
             )
             x = np.asarray(line.get_xdata(), float)
-            smooth = solid and x.size >= DENSE and not np.array_equal(x, np.round(x))  # steps may alternate
-            if smooth and line.get_gid() not in (AID, OUTSIDE) and any(map(_zigzags, _pieces(line))):
+            is_smooth = is_solid and x.size >= DENSE and not np.array_equal(x, np.round(x))  # steps may alternate
+            if is_smooth and line.get_gid() not in (AID, OUTSIDE) and any(map(_zigzags, _pieces(line))):
                 yield f"axes {number}: a line of colour {mpl.colors.to_hex(line.get_color())} is jagged"
 
 
 def _pieces(line: Line2D) -> list[np.ndarray]:
     """Split the points of a line in pixels where it is interrupted."""
-    places = np.asarray(line.get_transform().transform(np.asarray(line.get_xydata(), float)))
-    broken = ~np.isfinite(places).all(axis=1)
-    return [piece[np.isfinite(piece).all(axis=1)] for piece in np.split(places, np.flatnonzero(broken))]
+    points = np.asarray(line.get_transform().transform(np.asarray(line.get_xydata(), float)))
+    is_gap = ~np.isfinite(points).all(axis=1)
+    return [piece[np.isfinite(piece).all(axis=1)] for piece in np.split(points, np.flatnonzero(is_gap))]
 
 
 def _zigzags(places: np.ndarray) -> bool:
@@ -274,16 +278,18 @@ def _raw(figure: Figure) -> Iterator[str]:
 
 def _misplaced(figure: Figure) -> Iterator[str]:
     """Text beyond the canvas, and text over other text."""
-    drawn = [(text, box) for text in _seen(figure) if (box := text.get_window_extent()).width > 0]
+    boxed_texts = [(text, box) for text in _seen(figure) if (box := text.get_window_extent()).width > 0]
     width, height = figure.bbox.size
-    for text, box in drawn:
+    for text, box in boxed_texts:
         if box.x0 < -LAP or box.y0 < -LAP or box.x1 > width + LAP or box.y1 > height + LAP:
             yield f"text beyond the canvas: {text.get_text()}"
-    boxes = np.array([(box.x0 + LAP, box.y0 + LAP, box.x1 - LAP, box.y1 - LAP) for _, box in drawn]).reshape(-1, 4)
+    boxes = np.array([(box.x0 + LAP, box.y0 + LAP, box.x1 - LAP, box.y1 - LAP) for _, box in boxed_texts]).reshape(
+        -1, 4
+    )
     low, high = boxes[:, None, :2], boxes[:, None, 2:]
-    over = np.triu((np.maximum(low, low.swapaxes(0, 1)) < np.minimum(high, high.swapaxes(0, 1))).all(axis=2), 1)
-    for first, second in np.argwhere(over):
-        yield f"text over text: {drawn[first][0].get_text()} and {drawn[second][0].get_text()}"
+    overlaps = np.triu((np.maximum(low, low.swapaxes(0, 1)) < np.minimum(high, high.swapaxes(0, 1))).all(axis=2), 1)
+    for first, second in np.argwhere(overlaps):
+        yield f"text over text: {boxed_texts[first][0].get_text()} and {boxed_texts[second][0].get_text()}"
 
 
 def _axis_of(ax: Any) -> list[Any]:
@@ -292,11 +298,11 @@ def _axis_of(ax: Any) -> list[Any]:
 
 def _touching_ticks(figure: Figure) -> Iterator[str]:
     """Labels of neighbouring ticks without a gap between them."""
-    seen = {id(text) for text in _seen(figure)}
+    drawn_ids = {id(text) for text in _seen(figure)}
     for number, ax in _axes(figure):
         for side, axis in enumerate(_axis_of(ax)):
-            shown = [label for label in axis.get_ticklabels(which="both") if id(label) in seen]
-            boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.min[side])
+            visible_labels = [label for label in axis.get_ticklabels(which="both") if id(label) in drawn_ids]
+            boxes = sorted((label.get_window_extent() for label in visible_labels), key=lambda box: box.min[side])
             if any(after.min[side] - box.max[side] < MIN_TICK_GAP * (side == 0) for box, after in pairwise(boxes)):
                 yield f"axes {number}: labels of {axis.axis_name} ticks touch"
 
@@ -304,11 +310,11 @@ def _touching_ticks(figure: Figure) -> Iterator[str]:
 def _nameless(figure: Figure) -> Iterator[str]:
     """A title of the number of runs alone, where neither titles of panels nor words at ticks say what is shown."""
     titles = [figure.get_suptitle(), *(ax.get_title() + ax.get_title(loc="left")[len("(a) ") :] for ax in figure.axes)]
-    given = [title for title in titles if title]
+    nonempty = [title for title in titles if title]
     ticks = [label.get_text() for _, ax in _axes(figure) for axis in _axis_of(ax) for label in axis.get_ticklabels()]
-    named = any(WORD.match(tick) for tick in ticks)
-    if given and not named and all(NAMELESS.fullmatch(title) for title in given):
-        yield f"a title that names nothing: {given[0]}"
+    has_named_ticks = any(WORD.match(tick) for tick in ticks)
+    if nonempty and not has_named_ticks and all(NAMELESS.fullmatch(title) for title in nonempty):
+        yield f"a title that names nothing: {nonempty[0]}"
 
 
 def _seen(figure: Figure) -> Iterator[Text]:
@@ -316,10 +322,10 @@ def _seen(figure: Figure) -> Iterator[Text]:
     ticks: dict[int, bool] = {}
     for ax in [*figure.axes, *(strip for panel in figure.axes for strip in panel.child_axes)]:
         for axis in _axis_of(ax) if ax.axison and ax.get_visible() else ():
-            shown = {id(tick) for tick in axis._update_ticks()} if axis.get_visible() else set()
+            active_ticks = {id(tick) for tick in axis._update_ticks()} if axis.get_visible() else set()
             for tick in [*axis.majorTicks, *axis.minorTicks]:
-                ticks |= {id(label): id(tick) in shown for label in (tick.label1, tick.label2)}
-    hidden = {
+                ticks |= {id(label): id(tick) in active_ticks for label in (tick.label1, tick.label2)}
+    hidden_texts = {
         id(text) for ax in figure.axes if not ax.axison for text in (*ax.xaxis.findobj(Text), *ax.yaxis.findobj(Text))
     }
-    return (text for text in _texts(figure) if ticks.get(id(text), True) and id(text) not in hidden)
+    return (text for text in _texts(figure) if ticks.get(id(text), True) and id(text) not in hidden_texts)

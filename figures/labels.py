@@ -107,10 +107,10 @@ def key_label(name: str, latex: str) -> str:
     >>> key_label("margin", "$c$").split()
     ['margin', 'c']
     """
-    shown, spelt = lettered(latex), latex.strip("$\\")
-    if not shown or shown == name:
+    letters, command = lettered(latex), latex.strip("$\\")
+    if not letters or letters == name:
         return in_words(name)
-    return shown if spelt.replace("_", "").startswith(name.replace("_", "")) else f"{in_words(name)}\u00a0{shown}"
+    return letters if command.replace("_", "").startswith(name.replace("_", "")) else f"{in_words(name)}\u00a0{letters}"
 
 
 def variable_label(variable: Variable) -> str:
@@ -119,8 +119,8 @@ def variable_label(variable: Variable) -> str:
     >>> variable_label(Variable((), "training error", r"$\epsilon_t$")), variable_label(Variable((), "cosine", "$R$"))
     ('training error', 'R')
     """
-    shown = plain(variable.symbol)
-    return re.split("[,:]", variable.long_name)[0] if "_" in shown else shown
+    text = plain(variable.symbol)
+    return re.split("[,:]", variable.long_name)[0] if "_" in text else text
 
 
 def value_in_words(value: Any) -> str:
@@ -136,10 +136,10 @@ def value_in_words(value: Any) -> str:
     if isinstance(value, dict) and {*value} == {"at", "is"}:
         return in_steps(str(control_from(value)))
     if isinstance(value, dict):
-        words = [(name.replace("_", " "), value_in_words(one)) for name, one in value.items() if one is not None]
-        named = len(words) > 1 or any(isinstance(one, dict) for one in value.values())
-        said = ", ".join(f"{name} {word}" if named else word for name, word in words)
-        return f"({said})" if len(words) > 1 else said
+        entries = [(name.replace("_", " "), value_in_words(part)) for name, part in value.items() if part is not None]
+        is_labelled = len(entries) > 1 or any(isinstance(part, dict) for part in value.values())
+        joined = ", ".join(f"{name} {text}" if is_labelled else text for name, text in entries)
+        return f"({joined})" if len(entries) > 1 else joined
     if isinstance(value, list):
         return f"[{', '.join(map(value_in_words, value))}]"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -172,9 +172,9 @@ def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
             if not key.startswith("$"):
                 return f"{number} {key}" if key.endswith("s") else f"{key} {number}"
             return valued(key, number)
-        words = kind_label(scenario.choices().get(name, {}), value)
-        words = words.replace("$", r"\$")  # a dollar sign would begin mathematics
-        return valued(key, STEP.sub(r" $\\to$ \2 at $t$ = \1", power(words))) if key.startswith("$") else words
+        text = kind_label(scenario.choices().get(name, {}), value)
+        text = text.replace("$", r"\$")  # a dollar sign would begin mathematics
+        return valued(key, STEP.sub(r" $\\to$ \2 at $t$ = \1", power(text))) if key.startswith("$") else text
 
     return label
 
@@ -185,8 +185,8 @@ def valued(key: str, words: str) -> str:
     >>> valued("λ", "0.1"), valued("λ", "best"), valued("η", "optimal in 10 segments")
     ('λ = 0.1', 'best λ', 'optimal η in 10 segments')
     """
-    first, _, others = words.partition(" ")
-    return f"{first} {key} {others}".rstrip() if first.isalpha() else f"{key} = {words}"
+    first, _, rest = words.partition(" ")
+    return f"{first} {key} {rest}".rstrip() if first.isalpha() else f"{key} = {words}"
 
 
 def power(number: str) -> str:
@@ -195,18 +195,23 @@ def power(number: str) -> str:
     >>> power("0.1"), power("1e-07"), power("2.5e+09"), power("best")
     ('0.1', '$10^{-7}$', '$2.5\\times 10^{9}$', 'best')
     """
-    found = re.fullmatch(r"(-?[\d.]+)e([+-]\d+)", number)
-    if found is None:
+    match = re.fullmatch(r"(-?[\d.]+)e([+-]\d+)", number)
+    if match is None:
         return number
-    factor = "" if found[1] == "1" else rf"{found[1]}\times "
-    return f"${factor}10^{{{int(found[2])}}}$"
+    factor = "" if match[1] == "1" else rf"{match[1]}\times "
+    return f"${factor}10^{{{int(match[2])}}}$"
 
 
 def kind_label(kinds: Mapping[str, Any], name: str) -> str:
     """Return the label of a rule, learner, ...; its name if it has no label, or one that also means another."""
-    others = {word for other, kind in kinds.items() if other != name for word in (other, getattr(kind, "label", ""))}
+    other_labels = {
+        text
+        for other_name, kind in kinds.items()
+        if other_name != name
+        for text in (other_name, getattr(kind, "label", ""))
+    }
     label = str(getattr(kinds.get(name), "label", ""))
-    return label if label and label not in others else name
+    return label if label and label not in other_labels else name
 
 
 def plain(latex: str) -> str:
@@ -237,9 +242,9 @@ def typeset(latex: str) -> str:
 
 def _words(latex: str) -> str:
     """Return text outside mathematics as HTML, with the spaces around it."""
-    words = latex.strip()
-    before, _, after = latex.partition(words) if words else (latex, "", "")
-    return before + html.escape(plain(words)) + after
+    stripped = latex.strip()
+    before, _, after = latex.partition(stripped) if stripped else (latex, "", "")
+    return before + html.escape(plain(stripped)) + after
 
 
 SUBSCRIPTS = str.maketrans("0123456789+-aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
@@ -251,9 +256,9 @@ def lettered(latex: str) -> str:
     >>> lettered(r"$\eta_v$"), lettered(r"$\pi_+$"), lettered("$p_f$")
     ('ηᵥ', 'π₊', '')
     """
-    symbol, _, index = plain(latex).partition("_")
-    lowered = index.translate(SUBSCRIPTS)
-    return symbol + lowered if all(ord(one) > 127 for one in lowered) else ""
+    base, _, index = plain(latex).partition("_")
+    subscripts = index.translate(SUBSCRIPTS)
+    return base + subscripts if all(ord(letter) > 127 for letter in subscripts) else ""
 
 
 INDEX = (
@@ -263,16 +268,16 @@ INDEX = (
 
 def _set(latex: str) -> str:
     """Return mathematics as HTML."""
-    marked, before = latex, ""
-    while marked != before:  # outer indices first
-        marked, before = re.sub(INDEX, "\\1\x01\\2\x02", marked), marked
-    words = html.escape(plain(marked.replace("_\x01", "\x03").replace("^\x01", "\x04")))
-    words, before = re.sub(r"(?<![\w&\x03\x04])([^\W\d_])(?![\w;])", r"<i>\1</i>", words), ""
-    while words != before:  # inner indices first
-        before = words
+    delimited, before = latex, ""
+    while delimited != before:  # outer indices first
+        delimited, before = re.sub(INDEX, "\\1\x01\\2\x02", delimited), delimited
+    text = html.escape(plain(delimited.replace("_\x01", "\x03").replace("^\x01", "\x04")))
+    text, before = re.sub(r"(?<![\w&\x03\x04])([^\W\d_])(?![\w;])", r"<i>\1</i>", text), ""
+    while text != before:  # inner indices first
+        before = text
         for opening, tag in (("\x03", "sub"), ("\x04", "sup")):
-            words = re.sub(f"{opening}([^\x02\x03\x04]*)\x02", rf"<{tag}>\1</{tag}>", words)
-    return words
+            text = re.sub(f"{opening}([^\x02\x03\x04]*)\x02", rf"<{tag}>\1</{tag}>", text)
+    return text
 
 
 def _letter(command: re.Match[str]) -> str:

@@ -61,20 +61,20 @@ def below(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> Non
 
 def title(figure: Figure, parts: list[Part]) -> None:
     """Write above all panels what all results share: single values of axes and keys, the size and number of runs."""
-    every = [[*part.stated, *stated_keys.single(part.results.scenario), *part.sizes] for part in parts]
-    shared = [word for word in dict.fromkeys(every[0]) if all(word in words for words in every)]
-    if not shared:
+    texts_by_part = [[*part.stated, *stated_keys.single(part.results.scenario), *part.sizes] for part in parts]
+    shared_texts = [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
+    if not shared_texts:
         return
     if len(figure.axes) == 1:  # its legend may be beside it
-        figure.axes[0].set_title(_lines(shared, MOST_LETTERS // 2))
+        figure.axes[0].set_title(_lines(shared_texts, MOST_LETTERS // 2))
     else:
-        figure.suptitle(_lines(shared, int(MOST_LETTERS * room(figure))))
+        figure.suptitle(_lines(shared_texts, int(MOST_LETTERS * room(figure))))
 
 
 def _lines(words: list[str], most: int) -> str:
     """Join words by commas in lines of at most so many letters, without a break within a word."""
-    whole = [word.replace(" ", "\N{NO-BREAK SPACE}") for word in words]
-    return textwrap.fill(", ".join(whole), most).replace("\N{NO-BREAK SPACE}", " ")
+    unbroken = [text.replace(" ", "\N{NO-BREAK SPACE}") for text in words]
+    return textwrap.fill(", ".join(unbroken), most).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _series(parts: list[Part], further: Sequence[Any]) -> list[Entry]:
@@ -123,16 +123,27 @@ def _colours(part: Part, several: bool, shared: set[str], full: bool) -> Iterato
     if not layout.colours and not several:
         return
     line: Any = "none" if series.ignored_by_theory(results, layout.colours) and layout.colours else part.dashes
-    own = [size for size in part.sizes if size not in shared]
+    own_sizes = [size for size in part.sizes if size not in shared]
     for index, (text, _) in enumerate(_positions(results, layout.colours)):
         marker = None if layout.markers else part.marker(index)
         face = part.hues[index] if full else "white"
-        look: dict[str, Any] = (
+        marker_style: dict[str, Any] = (
             {"marker": marker, "markerfacecolor": face} if marker and results.simulation is not None else {}
         )
-        shown: Any = line if results.theory is not None else "none"
-        words = ", ".join(word for word in (part.label, text) if word) + (f" ({', '.join(own)})" if own else "")
-        yield Line2D([], [], color=part.hues[index], linestyle=part.dashes if not look else shown, **look), words
+        line_style: Any = line if results.theory is not None else "none"
+        label = ", ".join(item for item in (part.label, text) if item) + (
+            f" ({', '.join(own_sizes)})" if own_sizes else ""
+        )
+        yield (
+            Line2D(
+                [],
+                [],
+                color=part.hues[index],
+                linestyle=part.dashes if not marker_style else line_style,
+                **marker_style,
+            ),
+            label,
+        )
 
 
 def _markers(part: Part) -> Iterator[Entry]:
@@ -140,8 +151,8 @@ def _markers(part: Part) -> Iterator[Entry]:
     results, layout = part.results, part.layout
     ignored = series.ignored_by_theory(results, layout.markers)
     for index, (text, _) in enumerate(_positions(results, layout.markers) if layout.markers else ()):
-        lined = results.theory is not None and (not ignored or series.has_bands(results.scenario))
-        dashes: Any = DASHES[index % len(DASHES)] if lined else "none"
+        has_line = results.theory is not None and (not ignored or series.has_bands(results.scenario))
+        dashes: Any = DASHES[index % len(DASHES)] if has_line else "none"
         marker = MARKERS[index % len(MARKERS)] if results.simulation is not None else "none"
         width: dict[str, Any] = {"linewidth": EDGE} if ignored else {}  # then it is the edge of a band
         yield Line2D([], [], color=THEORY, marker=marker, linestyle=dashes, markerfacecolor="white", **width), text
@@ -169,7 +180,7 @@ def has_flag(results: Results) -> bool:
 
 
 def _notes(results: Results) -> Iterator[str]:
-    if results.theory is not None and any(it.bound for it in results.scenario.variables.values()):
+    if results.theory is not None and any(variable.bound for variable in results.scenario.variables.values()):
         yield BOUNDS
     if has_flag(results):
         yield HOLLOW
@@ -179,10 +190,10 @@ def _notes(results: Results) -> Iterator[str]:
 
 def band_of(results: Results) -> str:
     """Name the bands, the one that has no bias, and the places without one."""
-    known = results.theory
-    vote = known is not None and VOTE + STD in known and VOTE + BIAS not in known
-    words = {BANDS: True, WITHOUT_BIAS: vote, UNRESOLVED: series.lacks_bands(results)}
-    return "; ".join(sentence for sentence, holds in words.items() if holds)
+    theory = results.theory
+    lacks_vote_bias = theory is not None and VOTE + STD in theory and VOTE + BIAS not in theory
+    notes = {BANDS: True, WITHOUT_BIAS: lacks_vote_bias, UNRESOLVED: series.lacks_bands(results)}
+    return "; ".join(sentence for sentence, holds in notes.items() if holds)
 
 
 def _positions(results: Results, axes: tuple[str, ...]) -> Iterator[tuple[str, dict[str, int]]]:

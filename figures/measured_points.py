@@ -53,7 +53,7 @@ def read(path: str | Path) -> MeasuredPoints:
     """
     path = Path(path)
     try:
-        rows = [[word.strip() for word in row] for row in read_rows(path, MOST_BYTES) if any(row)]
+        rows = [[cell.strip() for cell in row] for row in read_rows(path, MOST_BYTES) if any(row)]
     except OSError as failure:
         raise ConfigError(f"figure.points: {path}: cannot be read: {failure.strerror}") from None
     names = rows[0] if rows else []
@@ -73,8 +73,8 @@ def _check_columns(path: Path, names: list[str]) -> None:
             raise ConfigError(f"figure.points: {path}: {not_known(name, 'a column of points', COLUMNS)}")
     missing = [name for name in NEEDED if name not in names]
     if missing or len({*names}) < len(names):
-        what = f"has no column {' and '.join(missing)}" if missing else "has a column twice"
-        raise ConfigError(f"figure.points: {path}: {what}. Its first line names the columns: x,y,error or x,y.")
+        problem = f"has no column {' and '.join(missing)}" if missing else "has a column twice"
+        raise ConfigError(f"figure.points: {path}: {problem}. Its first line names the columns: x,y,error or x,y.")
 
 
 def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[float]:
@@ -83,12 +83,12 @@ def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[
     if len(row) != len(names):
         raise ConfigError(f"{where}: {len(row)} values in {len(names)} columns")
     values = []
-    for name, word in zip(names, row, strict=True):
+    for name, cell in zip(names, row, strict=True):
         try:
-            value = float(word)
+            value = float(cell)
         except ValueError:
             value = np.nan
         if not np.isfinite(value):
-            raise ConfigError(f"{where}: {name} must be a finite number, not {quoted(word)}")
+            raise ConfigError(f"{where}: {name} must be a finite number, not {quoted(cell)}")
         values.append(value)
     return values

@@ -61,12 +61,12 @@ def draw(results: Results | Mapping[str, Results], wish: Composition = EVERYTHIN
     >>> draw(swept).axes[1].get_xlabel()
     '$\\\\eta$'
     """
-    every = {"": results} if isinstance(results, Results) else results
-    if found := arrangement.problems_of({label: one.scenario for label, one in every.items()}, wish):
-        raise ConfigError("\n".join(found))
-    parts = arrangement.arranged(every, wish)
-    figure = _panels(parts, wish) if parts else rows.draw(next(iter(every.values())), wish)
-    return finished(figure, next(iter(every.values())), headed=len(every) == 1)
+    results_by_label = {"": results} if isinstance(results, Results) else results
+    if problems := arrangement.problems_of({label: item.scenario for label, item in results_by_label.items()}, wish):
+        raise ConfigError("\n".join(problems))
+    parts = arrangement.arranged(results_by_label, wish)
+    figure = _panels(parts, wish) if parts else rows.draw(next(iter(results_by_label.values())), wish)
+    return finished(figure, next(iter(results_by_label.values())), headed=len(results_by_label) == 1)
 
 
 def _panels(parts: list[Part], wish: Composition) -> Figure:
@@ -74,18 +74,20 @@ def _panels(parts: list[Part], wish: Composition) -> Figure:
     variables = arrangement.common_variables(parts, wish)
     points = measured_points.read(wish.points) if wish.points else None
     logs = {name: _log(parts, name, variables, wish) for name in variables}
-    shown = _contents(parts, variables)
-    alone = len(shown) == 1
-    stacked = panels.stacks(len(shown))
-    most, width = (1, COLUMN) if stacked else (FEWER.get(len(shown), MOST_COLUMNS), WIDTH if alone else PAGE)
-    height = STACKED if stacked and not alone else HEIGHT
-    figure, axes = panels_of(len(shown), most, height, width, ALONE - HEIGHT if alone else HEAD)
+    contents = _contents(parts, variables)
+    is_single = len(contents) == 1
+    stacked = panels.stacks(len(contents))
+    max_columns, width = (
+        (1, COLUMN) if stacked else (FEWER.get(len(contents), MOST_COLUMNS), WIDTH if is_single else PAGE)
+    )
+    height = STACKED if stacked and not is_single else HEIGHT
+    figure, axes = panels_of(len(contents), max_columns, height, width, ALONE - HEIGHT if is_single else HEAD)
     keys: list[Any] = []
-    for ax, (name, title, content) in zip(axes, shown, strict=True):
+    for ax, (name, title, content) in zip(axes, contents, strict=True):
         for part, results in content:
-            for look, one, label in _combinations(part, results, bool(variables[name].bound)):
-                _draw(ax, part, one, name, look, logs[name], _filled(parts, part, one))
-                keys += _fit(ax, part, one, name, look, label, title) if wish.fit else []
+            for style, selection, label in _combinations(part, results, bool(variables[name].bound)):
+                _draw(ax, part, selection, name, style, logs[name], _filled(parts, part, selection))
+                keys += _fit(ax, part, selection, name, style, label, title) if wish.fit else []
         if points is not None:
             ax.errorbar(points.x, points.y, points.error, **POINTS, zorder=6)
         panels.logarithmic(ax, logs[name])
@@ -93,30 +95,30 @@ def _panels(parts: list[Part], wish: Composition) -> Figure:
     if stacked:
         panels.outer(axes)
     if wish.fit and not keys:
-        least = f"{exponents.LEAST} positive points in the upper half of the range of x"
-        raise ConfigError(f"figure.fit: no curve has {least}, as an exponent needs")
+        requirement = f"{exponents.LEAST} positive points in the upper half of the range of x"
+        raise ConfigError(f"figure.fit: no curve has {requirement}, as an exponent needs")
     if points is not None:
         keys.append(legends.points_with_bars(points.name, **POINTS | {"markerfacecolor": "0"}))
     legends.title(figure, parts)
-    (legends.beside if alone and not stacked else legends.below)(figure, parts, keys)
+    (legends.beside if is_single and not stacked else legends.below)(figure, parts, keys)
     return figure
 
 
 def _contents(parts: list[Part], variables: dict[str, Variable]) -> list[tuple[str, str, list[tuple[Part, Results]]]]:
     """Return the variable, the title and the results of each panel; results without axes of panels are in all."""
     panel_titles = [[*part.titles()] for part in parts]
-    titles = dict.fromkeys(title for every in panel_titles for title, _ in every if title) or {"": None}
-    found = []
+    titles = dict.fromkeys(title for part_titles in panel_titles for title, _ in part_titles if title) or {"": None}
+    contents = []
     for name in variables:  # q has no value where K = 1
         for title in titles:
             content = [
                 (part, results)
-                for part, every in zip(parts, panel_titles, strict=True)
-                for own, results in every
-                if own in ("", title) and name in series.with_values(results, variables)
+                for part, part_titles in zip(parts, panel_titles, strict=True)
+                for own_title, results in part_titles
+                if own_title in ("", title) and name in series.with_values(results, variables)
             ]
-            found += [(name, title, content)] if content else []
-    return found
+            contents += [(name, title, content)] if content else []
+    return contents
 
 
 def _combinations(part: Part, results: Results, bound: bool) -> Iterator[tuple[Look, Results, str]]:
@@ -127,37 +129,40 @@ def _combinations(part: Part, results: Results, bound: bool) -> Iterator[tuple[L
     layout, hues = part.layout, part.hues
     label = labels.mathtext_label(results.scenario)
     colours, markers = ([*series.positions(results.either, axes, label)] for axes in (layout.colours, layout.markers))
-    shared = layout.colours and series.ignored_by_theory(results, layout.colours)
-    for (one, (hue, colour)), (other, (mark, marker)) in itertools.product(enumerate(colours), enumerate(markers)):
-        dashes = DASHES[other % len(DASHES)] if layout.markers else part.dashes
-        line: dict[str, Any] | None = {"color": hues[one], "linestyle": dashes}
+    shares_line = layout.colours and series.ignored_by_theory(results, layout.colours)
+    for (colour_index, (colour_label, colour_position)), (
+        marker_index,
+        (marker_label, marker_position),
+    ) in itertools.product(enumerate(colours), enumerate(markers)):
+        dashes = DASHES[marker_index % len(DASHES)] if layout.markers else part.dashes
+        line: dict[str, Any] | None = {"color": hues[colour_index], "linestyle": dashes}
         if series.ignored_by_theory(results, layout.markers):
-            line = {"color": hues[one], "linestyle": part.dashes} if other == 0 else None
-        if shared:
-            line = {"color": hues[0] if part.label else THEORY} if one == other == 0 else None
+            line = {"color": hues[colour_index], "linestyle": part.dashes} if marker_index == 0 else None
+        if shares_line:
+            line = {"color": hues[0] if part.label else THEORY} if colour_index == marker_index == 0 else None
         line = line | {"linestyle": "--"} if line and bound else line
-        points = {"color": hues[one], "marker": part.marker(other if layout.markers else one)}
-        words = ", ".join(word for word in (part.label, hue, mark) if word)
-        band = {"colour": hues[one], "dashes": DASHES[other % len(DASHES)]}
-        yield Look(points, line, band), series.sliced(results, {**colour, **marker}), words
+        points = {"color": hues[colour_index], "marker": part.marker(marker_index if layout.markers else colour_index)}
+        full_label = ", ".join(item for item in (part.label, colour_label, marker_label) if item)
+        band = {"colour": hues[colour_index], "dashes": DASHES[marker_index % len(DASHES)]}
+        yield Look(points, line, band), series.sliced(results, {**colour_position, **marker_position}), full_label
 
 
 def _draw(ax: Axes, part: Part, one: Results, name: str, look: Look, log: str, filled: np.ndarray | None) -> None:
     """Draw a variable along the axis of x, or against the variable that lies there."""
     curve = series.curve(name, "", one.simulation, one.theory, one.lines, x=part.x)
     if part.plane:
-        across = series.curve(part.plane, "", one.simulation, one.theory, one.lines, x=part.x)
-        curve, error = _in_plane(curve, across)
+        x_curve = series.curve(part.plane, "", one.simulation, one.theory, one.lines, x=part.x)
+        curve, error = _in_plane(curve, x_curve)
         if error is not None and curve.mean is not None:
             ax.errorbar(curve.x, curve.mean, xerr=error, color=look.points["color"], linestyle="none", zorder=3)
-    named = not part.plane and one.either.sizes.get(part.x, 1) > 1 and not series.is_numeric(one.either, part.x)
-    if named:  # nothing lies between two names
+    has_names = not part.plane and one.either.sizes.get(part.x, 1) > 1 and not series.is_numeric(one.either, part.x)
+    if has_names:  # nothing lies between two names
         look = look._replace(line=look.line and {**look.line, "linestyle": "none"})
         curve = replace(curve, x=np.arange(curve.x.size), theory_x=np.arange(curve.x.size))
         ax.set_xticks(curve.x, _names(one, part.x))
-    panels.draw(ax, curve, look, log, filled, discrete=named or (not part.plane and _is_discrete(one, part.x)))
-    if not part.plane and (only := series.values(one.either, part.x)).size == 1 and len(ax.lines) and "x" not in log:
-        ax.set_xticks(only)
+    panels.draw(ax, curve, look, log, filled, discrete=has_names or (not part.plane and _is_discrete(one, part.x)))
+    if not part.plane and (only_x := series.values(one.either, part.x)).size == 1 and len(ax.lines) and "x" not in log:
+        ax.set_xticks(only_x)
 
 
 def _names(results: Results, axis: str) -> list[str]:
@@ -166,10 +171,10 @@ def _names(results: Results, axis: str) -> list[str]:
 
 def _in_plane(curve: series.Curve, across: series.Curve) -> tuple[series.Curve, np.ndarray | None]:
     """Return a curve against the values of another one at the same places, and the errors of these."""
-    nothing = np.full(curve.x.shape, np.nan)
-    solved = curve.theory is not None and across.theory is not None and curve.theory.shape == across.theory.shape
-    line = {"theory_x": across.theory, "theory": curve.theory} if solved else {"theory_x": None, "theory": None}
-    return replace(curve, x=nothing if across.mean is None else across.mean, band=None, **line), across.error
+    no_values = np.full(curve.x.shape, np.nan)
+    is_solved = curve.theory is not None and across.theory is not None and curve.theory.shape == across.theory.shape
+    line = {"theory_x": across.theory, "theory": curve.theory} if is_solved else {"theory_x": None, "theory": None}
+    return replace(curve, x=no_values if across.mean is None else across.mean, band=None, **line), across.error
 
 
 def _filled(parts: list[Part], part: Part, one: Results) -> np.ndarray | None:
@@ -187,21 +192,23 @@ def _filled(parts: list[Part], part: Part, one: Results) -> np.ndarray | None:
 def _fit(ax: Axes, part: Part, one: Results, name: str, look: Look, label: str, title: str) -> list[Any]:
     """Draw the line of a power law through the points or, without a simulation, theory; return its key."""
     curve = series.curve(name, "", None, one.theory, one.lines, x=part.x)
-    solved = None if curve.theory is None or curve.theory_x is None else (curve.theory_x, curve.theory[None])
+    theory_points = None if curve.theory is None or curve.theory_x is None else (curve.theory_x, curve.theory[None])
     x = series.values(one.either, part.x)
     runs = one.simulation[name] if one.simulation is not None and name in one.simulation else None
     if runs is not None:
         runs = runs.mean([dim for dim in series.AVERAGED if dim in runs.dims]).transpose("seed", ...).values
-    fitted = exponents.exponent(x, runs) if runs is not None else solved and exponents.exponent(*solved)
+    fitted = exponents.exponent(x, runs) if runs is not None else theory_points and exponents.exponent(*theory_points)
     if not fitted:
         return []
-    broad = {"color": look.points["color"], "linewidth": 3.5, "alpha": 0.3, "solid_capstyle": "butt"}
-    ax.plot(fitted.x, fitted.y, **broad, zorder=1)
-    y, along = one.scenario.variables[name].symbol.strip("$"), labels.symbol(one.scenario, part.x).strip("$")
-    words = ", ".join(word for word in (label, title) if word)
-    expected = exponents.exponent(*solved, start=fitted.x[0]) if runs is not None and solved else None
-    law = rf"${y}\propto {along}^{{\,{fitted.text}}}$" + (f", theory ${expected.text}$" if expected else "")
-    return [legends.entry(f"{words}: {law}" if words else law, **broad)]
+    line_style = {"color": look.points["color"], "linewidth": 3.5, "alpha": 0.3, "solid_capstyle": "butt"}
+    ax.plot(fitted.x, fitted.y, **line_style, zorder=1)
+    y_symbol, x_symbol = one.scenario.variables[name].symbol.strip("$"), labels.symbol(one.scenario, part.x).strip("$")
+    full_label = ", ".join(item for item in (label, title) if item)
+    expected = exponents.exponent(*theory_points, start=fitted.x[0]) if runs is not None and theory_points else None
+    power_law = rf"${y_symbol}\propto {x_symbol}^{{\,{fitted.text}}}$" + (
+        f", theory ${expected.text}$" if expected else ""
+    )
+    return [legends.entry(f"{full_label}: {power_law}" if full_label else power_law, **line_style)]
 
 
 def _log(parts: list[Part], name: str, variables: dict[str, Variable], wish: Composition) -> str:
@@ -210,28 +217,30 @@ def _log(parts: list[Part], name: str, variables: dict[str, Variable], wish: Com
         return ""
     if wish.fit:
         return "xy"
-    found = []
+    entries = []
     for part in parts:
-        known = series.with_values(part.results, variables)
-        if series.is_numeric(part.results.either, part.x) and name in known:
-            found.append((series.scales(part.results, part.x, known, lossless=True), part))
-    log_x = bool(found) and all(scales.log_x for scales, _ in found)
-    log_y = any(name in scales.log_y for scales, _ in found)
-    log_y &= not any(series.has_zero_means(part.results, name) for _, part in found)
+        part_variables = series.with_values(part.results, variables)
+        if series.is_numeric(part.results.either, part.x) and name in part_variables:
+            entries.append((series.scales(part.results, part.x, part_variables, lossless=True), part))
+    log_x = bool(entries) and all(scales.log_x for scales, _ in entries)
+    log_y = any(name in scales.log_y for scales, _ in entries)
+    log_y &= not any(series.has_zero_means(part.results, name) for _, part in entries)
     return "x" * log_x + "y" * log_y
 
 
 def _label(ax: Axes, parts: list[Part], variable: Variable, title: str, wish: Composition) -> None:
     part = parts[0]
-    known = {**part.results.scenario.variables, **part.results.scenario.theory_only}
-    ax.set(ylabel=f"{variable.symbol} / {known[wish.over].symbol}" if wish.over else variable.symbol, title=title)
-    along = series.along(part.results.either, part.x)
-    ax.set_xlabel(known[part.plane].symbol if part.plane else labels.axis_label(part.results.scenario, along))
+    all_variables = {**part.results.scenario.variables, **part.results.scenario.theory_only}
+    ax.set(
+        ylabel=f"{variable.symbol} / {all_variables[wish.over].symbol}" if wish.over else variable.symbol, title=title
+    )
+    x_keys = series.along(part.results.either, part.x)
+    ax.set_xlabel(all_variables[part.plane].symbol if part.plane else labels.axis_label(part.results.scenario, x_keys))
 
 
 def _is_discrete(results: Results, x: str) -> bool:
     """True if x holds few whole numbers, so that theory has no values between them."""
     key = series.along(results.either, x)[0]
     dense = results.lines if results.lines is not None else results.either
-    whole = x in results.scenario.shape and results.scenario.describe(key).type is int
-    return whole and x in dense.dims and dense.sizes[x] <= DISCRETE
+    is_integer = x in results.scenario.shape and results.scenario.describe(key).type is int
+    return is_integer and x in dense.dims and dense.sizes[x] <= DISCRETE

@@ -91,16 +91,16 @@ def dense(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
     lines = smooth(scenario_with(theory, **chosen), x)
     if lines is None:
         return theory
-    fewer = [axis for axis in series.axes(lines) if axis != x and lines.sizes[axis] != theory.sizes.get(axis, 1)]
-    lines = lines.sel({axis: theory[axis].values for axis in fewer})  # of a dataset at some values of its sweep
+    thinned_axes = [axis for axis in series.axes(lines) if axis != x and lines.sizes[axis] != theory.sizes.get(axis, 1)]
+    lines = lines.sel({axis: theory[axis].values for axis in thinned_axes})  # of a dataset at some values of its sweep
     return lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
 
 
 def scenario_with(theory: xr.Dataset, **keys: Any) -> Any:
     """Give the scenario of a dataset other keys; None takes one away."""
     scenario = scenario_of(theory)
-    given = {**scenario.config(), **keys}
-    return type(scenario)(**{name: value for name, value in given.items() if value is not None})
+    config = {**scenario.config(), **keys}
+    return type(scenario)(**{name: value for name, value in config.items() if value is not None})
 
 
 def page(height: float, rows: int = 1, columns: int = 1, width: float = PAGE, **grid: Any) -> tuple[Figure, Any]:
@@ -186,53 +186,60 @@ def panel(
     """
     panels, variables = list(np.ravel(axes)), results.scenario.variables
     titles = list(series.positions(results.either, [split] if split else [], labels.mathtext_label(results.scenario)))
-    alone = bool(colour) and series.ignored_by_theory(results, [colour] if isinstance(colour, str) else colour)
+    ignores_colour = bool(colour) and series.ignored_by_theory(results, [colour] if isinstance(colour, str) else colour)
     bound = isinstance(y, str) and y in variables and variables[y].bound
     for ax, (title, position) in zip(panels, titles, strict=True):
-        named = list(_curves(series.sliced(results, position), y, colour))
-        curves = [shown(part, name, text, x) for text, name, part in named]
+        labelled_parts = list(_curves(series.sliced(results, position), y, colour))
+        curves = [shown(part, name, text, x) for text, name, part in labelled_parts]
         sizes = [nested_size(index, len(curves)) if nested else {} for index in range(len(curves))]
-        looks = [look_at(index, dashes, bool(bound), alone, palette, **look | size) for index, size in enumerate(sizes)]
-        for index, (curve, (_, _, part)) in enumerate(zip(curves, named, strict=True)):
-            draw(ax, curve, looks[index], log, converged(part.simulation) if filled else None)
+        styles = [
+            look_at(index, dashes, bool(bound), ignores_colour, palette, **look | size)
+            for index, size in enumerate(sizes)
+        ]
+        for index, (curve, (_, _, part)) in enumerate(zip(curves, labelled_parts, strict=True)):
+            draw(ax, curve, styles[index], log, converged(part.simulation) if filled else None)
         ax.set_xlabel(labels.axis_label(results.scenario, [x]))
         ax.set_ylabel(label or (variables[y].symbol if isinstance(y, str) and y in variables else ""))
         logarithmic(ax, log)
         if split:
             ax.set_title(title)
     outer(panels)
-    keys = [key_of(curve, one) for curve, one in zip(curves, looks, strict=True)]
-    alone &= any(curve.theory is not None for curve in curves)
-    return [*keys, Line2D([], [], **ALONE, label=r"theory, $N\to\infty$")] if alone else keys
+    keys = [key_of(curve, style) for curve, style in zip(curves, styles, strict=True)]
+    ignores_colour &= any(curve.theory is not None for curve in curves)
+    return [*keys, Line2D([], [], **ALONE, label=r"theory, $N\to\infty$")] if ignores_colour else keys
 
 
 def look_at(
     index: int, dashes: bool, bound: bool = False, alone: bool = False, palette: Sequence[str] = COLOURS, **points: Any
 ) -> Look:
     """Return the look of the index-th curve of a panel; a line of theory that all curves share is grey (`alone`)."""
-    own, dash = {**look_of(index), "color": palette[index % len(palette)]}, DASHES[index % len(DASHES)]
-    line = {"color": own["color"], "linestyle": "--" if bound else dash if dashes else "-"}
+    colour_and_marker, dash = {**look_of(index), "color": palette[index % len(palette)]}, DASHES[index % len(DASHES)]
+    line = {"color": colour_and_marker["color"], "linestyle": "--" if bound else dash if dashes else "-"}
     shared = ALONE if index == 0 else None
-    return Look({**own, **points}, shared if alone else line, {"colour": own["color"], "dashes": dash})
+    return Look(
+        {**colour_and_marker, **points},
+        shared if alone else line,
+        {"colour": colour_and_marker["color"], "dashes": dash},
+    )
 
 
 def key_of(curve: series.Curve, look: Look) -> Line2D:
     """Return the key of a curve: its line, if theory has one, and the marker of its points."""
-    own = {"markerfacecolor": "white", **look.points, "linestyle": "none", "label": curve.label}
-    known = curve.theory is not None and bool(np.isfinite(curve.theory).any())
-    return Line2D([], [], **own | (look.line if known and look.line and look.line != ALONE else {}))
+    marker_style = {"markerfacecolor": "white", **look.points, "linestyle": "none", "label": curve.label}
+    has_theory = curve.theory is not None and bool(np.isfinite(curve.theory).any())
+    return Line2D([], [], **marker_style | (look.line if has_theory and look.line and look.line != ALONE else {}))
 
 
 def _curves(
     results: Results, y: str | Mapping[str, str], colour: str | tuple[str, ...]
 ) -> Iterator[tuple[str, str, Results]]:
     """Yield the label, the variable and the results of each curve."""
-    named = {y: ""} if isinstance(y, str) else y
+    labels_by_name = {y: ""} if isinstance(y, str) else y
     axes = (colour,) if isinstance(colour, str) else colour
     label = labels.mathtext_label(results.scenario)
-    for name, own in named.items():
+    for name, own_label in labels_by_name.items():
         for text, position in series.positions(results.either, axes, label):
-            yield own or text, name, series.sliced(results, position)
+            yield own_label or text, name, series.sliced(results, position)
 
 
 def shown(results: Results, name: str, label: str, x: str) -> series.Curve:
@@ -256,9 +263,9 @@ def draw(
     `log` says which axes are logarithmic, `filled` which points are full, and `discrete` that x holds few whole
     numbers. Of many points some are drawn, equally spaced on the axis.
     """
-    every, curve = curve.x, series.thinned(_positive(curve, log), "x" in log)
-    if filled is not None and curve.x.size < every.size:
-        filled = np.asarray(filled)[np.isin(every, curve.x)]
+    all_x, curve = curve.x, series.thinned(_positive(curve, log), "x" in log)
+    if filled is not None and curve.x.size < all_x.size:
+        filled = np.asarray(filled)[np.isin(all_x, curve.x)]
     if curve.theory is not None and look.line is not None:
         theory_line(ax, curve.theory_x, curve.theory, discrete, **look.line)
     if curve.band is not None and curve.theory is not None:
@@ -314,15 +321,15 @@ def guide(*panels: Axes, x: float | None = None, y: float | None = None, text: s
 
 def at_foot(ax: Axes, x: Any, colour: Any, **look: Any) -> None:
     """Mark places at the foot of a logarithmic axis, where values are 0."""
-    for place in x:
-        foot = ax.plot(place, FOOT_HEIGHT, transform=ax.get_xaxis_transform(), **FOOT | {"color": colour} | look)
+    for position in x:
+        foot = ax.plot(position, FOOT_HEIGHT, transform=ax.get_xaxis_transform(), **FOOT | {"color": colour} | look)
         foot[0].set_in_layout(False)
 
 
 def outer(panels: list[Axes]) -> None:
     """Keep the labels of the first of several panels in a row, and of the last in a column."""
-    places = [spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())]  # strips divide them
-    rows = {place.rowspan.start for place in places}
+    specs = [spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())]  # strips divide them
+    rows = {subplot.rowspan.start for subplot in specs}
     for first, second in pairwise(panels):
         if len(rows) > 1:
             first.set_xlabel("")
@@ -343,9 +350,9 @@ def letters(*panels: Axes) -> None:
 
 def _letters_in(ax: Axes) -> float:
     """Return the width of a panel in letters."""
-    place = ax.get_subplotspec()
+    spec = ax.get_subplotspec()
     figure: Any = ax.get_figure(root=True)
-    return MOST_HEADING * figure.get_figwidth() / PAGE / (place.get_gridspec().ncols if place else 1)
+    return MOST_HEADING * figure.get_figwidth() / PAGE / (spec.get_gridspec().ncols if spec else 1)
 
 
 def finish(
@@ -371,10 +378,10 @@ def finish(
     Figure
         The figure.
     """
-    shown = results.either if isinstance(results, Results) else results
-    words = [_stated(results, shown[name]) if name in shown.coords else name for name in stated]
-    words = [word for word in words if word not in stated or "=" in word]
-    heading(figure, [*words, labels.size_of(shown)])
+    dataset = results.either if isinstance(results, Results) else results
+    texts = [_stated(results, dataset[name]) if name in dataset.coords else name for name in stated]
+    texts = [text for text in texts if text not in stated or "=" in text]
+    heading(figure, [*texts, labels.size_of(dataset)])
     legend_below(figure, keys, columns, note)
     return figure
 
@@ -393,25 +400,25 @@ def heading(figure: Figure, words: list[str]) -> None:
 def filled(figure: Figure, words: Sequence[str], between: str) -> str:
     """Join words in as many lines as a figure needs for them."""
     lines: list[str] = []
-    for word in filter(None, words):
-        if lines and len(lines[-1]) + len(word) < MOST_HEADING * room(figure):
-            lines[-1] += between + word
+    for text in filter(None, words):
+        if lines and len(lines[-1]) + len(text) < MOST_HEADING * room(figure):
+            lines[-1] += between + text
         else:
-            lines.append(word)
+            lines.append(text)
     return (between.rstrip() + "\n").join(lines)
 
 
 def legend_below(figure: Figure, keys: Sequence[Any], columns: int = 0, note: str = "") -> None:
     """Draw the legend below all panels, in at most so many columns (0: as many as there is room for)."""
-    longest = max((len(labels.plain(str(key.get_label()))) for key in keys), default=0)
-    most = max(1, min(MOST_COLUMNS, int(MOST_LETTERS * room(figure)) // (longest + 6)))
-    fitting = min(columns or most, len(keys) or 1) if room(figure) >= 1 else most
+    max_letters = max((len(labels.plain(str(key.get_label()))) for key in keys), default=0)
+    max_columns = max(1, min(MOST_COLUMNS, int(MOST_LETTERS * room(figure)) // (max_letters + 6)))
+    column_count = min(columns or max_columns, len(keys) or 1) if room(figure) >= 1 else max_columns
     if medium().column:
-        figure.set_figheight(figure.get_figheight() + ROW * -(-len(keys) // fitting))
+        figure.set_figheight(figure.get_figheight() + ROW * -(-len(keys) // column_count))
     figure.legend(
         handles=keys,
         loc="outside lower center",
-        ncols=fitting,
+        ncols=column_count,
         title=note or None,
     )
 

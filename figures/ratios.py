@@ -36,14 +36,14 @@ def divided(results: Results, over: str, names: Iterable[str]) -> Results:
     ConfigError
         If the divisor is 0, or has no value.
     """
-    names, solved = list(names), results.theory is not None and over in results.theory
+    names, has_theory = list(names), results.theory is not None and over in results.theory
     theory, lines = (part if part is None else _over(part, over, names) for part in (results.theory, results.lines))
     simulation = results.simulation
-    if simulation is not None and solved:
+    if simulation is not None and has_theory:
         simulation = _over(simulation, over, names, _of_students(results.theory[over]))
     elif simulation is not None and over in simulation:
         simulation = _linearised(simulation, over, names)
-    elif not solved:
+    elif not has_theory:
         raise ConfigError(f"figure.over: {over} has no value in these results")
     return replace(results, simulation=simulation, theory=theory, lines=lines)
 
@@ -54,20 +54,20 @@ def _over(dataset: xr.Dataset, over: str, names: list[str], divisor: xr.DataArra
         return dataset.drop_vars([name for name in names if name in dataset])
     divisor = _of_students(dataset[over]) if divisor is None else divisor
     _check(divisor, over)
-    every = [name + suffix for name in names for suffix in ("", STD, BIAS) if name + suffix in dataset]
-    return dataset.assign({name: (dataset[name] / divisor).transpose(*dataset[name].dims, ...) for name in every})
+    all_names = [name + suffix for name in names for suffix in ("", STD, BIAS) if name + suffix in dataset]
+    return dataset.assign({name: (dataset[name] / divisor).transpose(*dataset[name].dims, ...) for name in all_names})
 
 
 def _linearised(simulation: xr.Dataset, over: str, names: list[str]) -> xr.Dataset:
     runs = _of_students(simulation[over])
     mean = runs.mean("seed")
     _check(mean, over)
-    made = {}
+    ratios = {}
     for name in names:
         values = _of_students(simulation[name])
         ratio = values.mean("seed") / mean
-        made[name] = ratio + (values - ratio * runs) / mean
-    return simulation.assign(made)
+        ratios[name] = ratio + (values - ratio * runs) / mean
+    return simulation.assign(ratios)
 
 
 def _of_students(values: xr.DataArray) -> xr.DataArray:
@@ -81,5 +81,7 @@ def _check(divisor: xr.DataArray, over: str) -> None:
     zero = divisor == 0
     if zero.any():
         first = divisor.where(zero, drop=True).isel(dict.fromkeys(divisor.dims, 0))
-        at = ", ".join(f"{name} = {value.item()}" for name, value in first.coords.items() if name in divisor.dims)
-        raise ConfigError(f"figure.over: {over} is 0{f' at {at}' if at else ''}, and nothing can be divided by it")
+        position = ", ".join(f"{name} = {value.item()}" for name, value in first.coords.items() if name in divisor.dims)
+        raise ConfigError(
+            f"figure.over: {over} is 0{f' at {position}' if position else ''}, and nothing can be divided by it"
+        )

@@ -26,16 +26,20 @@ def residual_strip(ax: Axes, curve: Curve, look: dict[str, Any]) -> None:
     strip = strip_of(ax) or _strip(ax)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (curve.mean - curve.expected) / curve.error
-    known = np.isfinite(z)
-    strip.plot(curve.x[known], z[known], **{"markerfacecolor": "white", **look, "linestyle": "none", "gid": AID})
-    limit = 1.1 * max(LEAST, strip.get_ylim()[1] / 1.1, float(np.abs(z[known]).max(initial=0)))
+    is_finite = np.isfinite(z)
+    strip.plot(
+        curve.x[is_finite], z[is_finite], **{"markerfacecolor": "white", **look, "linestyle": "none", "gid": AID}
+    )
+    limit = 1.1 * max(LEAST, strip.get_ylim()[1] / 1.1, float(np.abs(z[is_finite]).max(initial=0)))
     strip.set_ylim(-limit, limit)
 
 
 def strip_of(ax: Axes) -> Any:
     """Return the strip below a panel, if it has one."""
-    every = ax.figure.axes
-    return next((other for other in every if other.get_label() == STRIP.format(every.index(ax))), None)
+    all_axes = ax.figure.axes
+    return next(
+        (candidate for candidate in all_axes if candidate.get_label() == STRIP.format(all_axes.index(ax))), None
+    )
 
 
 def is_strip(ax: Axes) -> bool:

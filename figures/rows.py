@@ -29,8 +29,8 @@ ROW, HEAD = 0.22, 0.9  # inches per row, and for axis and legend
 def draw(results: Results, wish: Composition) -> Figure:
     """Draw means over runs with their standard errors as points, and theory as dashes."""
     axes = tuple(series.axes(results.either))
-    every = series.positions(results.either, axes, labels.mathtext_label(results.scenario))
-    combinations = list(itertools.islice(every, MOST_ROWS))
+    all_combinations = series.positions(results.either, axes, labels.mathtext_label(results.scenario))
+    combinations = list(itertools.islice(all_combinations, MOST_ROWS))
     variables = arrangement.variables(results, wish)
     figure, panels = panels_of(len(variables), MOST_COLUMNS, HEAD + ROW * len(combinations), PAGE)
     for ax, (name, variable) in zip(panels, variables.items(), strict=True):

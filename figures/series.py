@@ -97,13 +97,19 @@ def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     epoch among those that are recorded, is not shown.
     """
     recorded = times(scenario)
-    inner, least = {*recorded, *AVERAGED}, {dim for dim, values in recorded.items() if len(values) > 1}
+    allowed_dims, required_dims = {*recorded, *AVERAGED}, {dim for dim, values in recorded.items() if len(values) > 1}
     controls = {name: variable for name, variable in scenario.theory_only.items() if variable.role == "control"}
-    every = scenario.variables | controls
-    other = scenario.theory_only.keys() - controls.keys()
-    numbers = {name: it for name, it in every.items() if it.missing is np.nan and name not in other}
-    found = {name: variable for name, variable in numbers.items() if least <= {*variable.dims} <= inner}
-    return found | functions_of_time.variables(scenario)
+    all_variables = scenario.variables | controls
+    theory_only_names = scenario.theory_only.keys() - controls.keys()
+    numbers = {
+        name: variable
+        for name, variable in all_variables.items()
+        if variable.missing is np.nan and name not in theory_only_names
+    }
+    selected = {
+        name: variable for name, variable in numbers.items() if required_dims <= {*variable.dims} <= allowed_dims
+    }
+    return selected | functions_of_time.variables(scenario)
 
 
 def times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
@@ -116,8 +122,10 @@ def with_values(results: Results, known: dict[str, Variable] | None = None) -> d
     """Return the variables with a value among those that charts can show, or these, under symbols that differ."""
     parts = [part for part in (results.simulation, results.theory) if part is not None]
     known = drawn(results.scenario) if known is None else known
-    named = [name for name in known if any(name in part and np.isfinite(part[name]).any() for part in parts)]
-    return distinct({name: known[name] for name in named})
+    names_with_values = [
+        name for name in known if any(name in part and np.isfinite(part[name]).any() for part in parts)
+    ]
+    return distinct({name: known[name] for name in names_with_values})
 
 
 def of_interest(results: Results) -> dict[str, Variable]:
@@ -126,20 +134,24 @@ def of_interest(results: Results) -> dict[str, Variable]:
     Not one that has the same value everywhere, such as a fixed second layer, nor one that equals an earlier one, such
     as the error of a vote of one student.
     """
-    known = with_values(results)
-    chosen = [name for name in known if known[name].role == "result"]
-    chosen = chosen or [name for name in known if known[name].role == "detail"] or [*known]
-    varied = [name for name in chosen if not _is_constant(results, name)] or chosen
-    once = [name for i, name in enumerate(varied) if not any(_are_equal(results, name, it) for it in varied[:i])]
-    return {name: known[name] for name in once}
+    variables = with_values(results)
+    names = [name for name in variables if variables[name].role == "result"]
+    names = names or [name for name in variables if variables[name].role == "detail"] or [*variables]
+    varied = [name for name in names if not _is_constant(results, name)] or names
+    unique = [
+        name for i, name in enumerate(varied) if not any(_are_equal(results, name, earlier) for earlier in varied[:i])
+    ]
+    return {name: variables[name] for name in unique}
 
 
 def _is_constant(results: Results, name: str) -> bool:
     """True if a variable has a single value in all of several runs, students and places of a sweep."""
     parts = [part[name].values for part in (results.simulation, results.theory) if part is not None and name in part]
-    every = [values[np.isfinite(values)] for values in parts]
-    many = any(results.either.sizes[axis] > 1 for axis in axes(results.either))
-    return many and all(_is_rounding(values.min(initial=np.inf), values.max(initial=-np.inf)) for values in every)
+    finite_values = [values[np.isfinite(values)] for values in parts]
+    is_swept = any(results.either.sizes[axis] > 1 for axis in axes(results.either))
+    return is_swept and all(
+        _is_rounding(values.min(initial=np.inf), values.max(initial=-np.inf)) for values in finite_values
+    )
 
 
 def _are_equal(results: Results, name: str, other: str) -> bool:
@@ -147,8 +159,10 @@ def _are_equal(results: Results, name: str, other: str) -> bool:
     parts = [part for part in (results.simulation, results.theory) if part is not None and {name, other} & {*part}]
     if not all(name in part and other in part for part in parts):
         return False
-    pairs = [[_of_students(part[it]) for it in (name, other)] for part in parts]
-    return all(one.dims == two.dims and np.allclose(one, two, SAME, 0, equal_nan=True) for one, two in pairs)
+    pairs = [[_of_students(part[key]) for key in (name, other)] for part in parts]
+    return all(
+        first.dims == second.dims and np.allclose(first, second, SAME, 0, equal_nan=True) for first, second in pairs
+    )
 
 
 def _of_students(values: xr.DataArray) -> xr.DataArray:
@@ -159,7 +173,9 @@ def distinct(variables: dict[str, Variable]) -> dict[str, Variable]:
     """Variables with different symbols: where an earlier one has the same symbol, the name takes its place."""
     symbols = [variable.symbol for variable in variables.values()]
     repeated = {name for index, name in enumerate(variables) if symbols[index] in symbols[:index]}
-    return {name: replace(it, symbol=name) if name in repeated else it for name, it in variables.items()}
+    return {
+        name: replace(variable, symbol=name) if name in repeated else variable for name, variable in variables.items()
+    }
 
 
 def axes(dataset: xr.Dataset) -> list[str]:
@@ -188,11 +204,11 @@ def is_numeric(dataset: xr.Dataset, axis: str) -> bool:
 def layout(results: Results) -> Layout:
     """Return the layout that charts begin with: along x the longest axis of numbers, in colour what learns."""
     dataset, choice = results.either, results.scenario.CHOICE
-    every = axes(dataset)
-    x = longest([axis for axis in every if is_numeric(dataset, axis)] or every, dataset)
-    few = [axis for axis in every if axis != x and 1 < dataset.sizes[axis] <= MOST]
-    colour = choice if choice in few else next(iter(few), None)
-    return Layout(x, (colour,) if colour else (), tuple(axis for axis in every if axis not in (x, colour)))
+    all_axes = axes(dataset)
+    x = longest([axis for axis in all_axes if is_numeric(dataset, axis)] or all_axes, dataset)
+    short_axes = [axis for axis in all_axes if axis != x and 1 < dataset.sizes[axis] <= MOST]
+    colour = choice if choice in short_axes else next(iter(short_axes), None)
+    return Layout(x, (colour,) if colour else (), tuple(axis for axis in all_axes if axis not in (x, colour)))
 
 
 def layout_along(results: Results, x: str, named: Sequence[str] = (), split: Sequence[str] = ()) -> Layout:
@@ -204,18 +220,20 @@ def layout_along(results: Results, x: str, named: Sequence[str] = (), split: Seq
     first, the last of several by marker, and those of `split` have panels.
     """
     dataset, ignored = results.either, ignored_in_the_limit(results.scenario)
-    others = [axis for axis in axes(dataset) if axis != x]
-    many = [axis for axis in others if dataset.sizes[axis] > 1]
-    ranked = sorted(many, key=lambda axis: (axis != results.scenario.CHOICE, axis in ignored))
+    other_axes = [axis for axis in axes(dataset) if axis != x]
+    swept_axes = [axis for axis in other_axes if dataset.sizes[axis] > 1]
+    ranked = sorted(swept_axes, key=lambda axis: (axis != results.scenario.CHOICE, axis in ignored))
     free = [axis for axis in ranked if axis not in split]
-    shaded = [it for it in free if it not in ignored and is_numeric(dataset, it) and dataset.sizes[it] > FEW]
+    shaded = [axis for axis in free if axis not in ignored and is_numeric(dataset, axis) and dataset.sizes[axis] > FEW]
     shaded = shaded[:1] if len(free) > 1 and not named else []
     colours = [*named[: max(1, len(named) - 1)]] or shaded or free[:1]
-    left = [axis for axis in free if axis not in colours and (not shaded or axis in ignored)]
-    few = sorted((axis for axis in left if dataset.sizes[axis] <= MOST), key=lambda axis: axis not in ignored)
-    markers = [*named[1:][-1:]] or few[:1]
-    panels = (*split, *(axis for axis in many if axis not in (*colours, *markers, *split)))
-    rest = tuple(axis for axis in others if axis not in (*colours, *markers, *panels))
+    remaining = [axis for axis in free if axis not in colours and (not shaded or axis in ignored)]
+    short_axes = sorted(
+        (axis for axis in remaining if dataset.sizes[axis] <= MOST), key=lambda axis: axis not in ignored
+    )
+    markers = [*named[1:][-1:]] or short_axes[:1]
+    panels = (*split, *(axis for axis in swept_axes if axis not in (*colours, *markers, *split)))
+    rest = tuple(axis for axis in other_axes if axis not in (*colours, *markers, *panels))
     return Layout(x, tuple(colours), rest, tuple(markers), panels)
 
 
@@ -251,8 +269,8 @@ def with_axis(results: Results, name: str) -> Results:
     """Return the results with this axis, of one value if they do not have it."""
     if name in results.either.dims:
         return results
-    both = results.simulation, results.theory
-    simulation, theory = (None if part is None else part.expand_dims(name) for part in both)
+    datasets = results.simulation, results.theory
+    simulation, theory = (None if part is None else part.expand_dims(name) for part in datasets)
     return replace(results, simulation=simulation, theory=theory)
 
 
@@ -271,10 +289,10 @@ def scales(results: Results, x: str, variables: dict[str, Variable], lossless: b
         log_y -= {name for name in log_y if has_zero_means(results, name)}
     if not is_numeric(results.either, x):
         return Scales(tuple(labels(results.either, x)), False, frozenset(log_y))
-    places = values(results.either, x)
-    positive = places[places > 0]
+    x_values = values(results.either, x)
+    positive = x_values[x_values > 0]
     log_x = _spans(positive, WIDE if lossless else SPAN) and _evenly_spaced(positive)
-    return Scales((), log_x and not (lossless and positive.size < places.size), frozenset(log_y))
+    return Scales((), log_x and not (lossless and positive.size < x_values.size), frozenset(log_y))
 
 
 def has_zero_means(results: Results, name: str) -> bool:
@@ -286,13 +304,13 @@ def has_zero_means(results: Results, name: str) -> bool:
 def _wants_log(name: str, variable: Variable, results: Results) -> bool:
     """By theory's values or, without them, the runs' means; of runs that keep far from a bound, by both."""
     simulation, theory = results.simulation, results.theory
-    solved = theory is not None and name in theory
-    parts = [theory[name].values.ravel()] if theory is not None and solved else []
-    if simulation is not None and name in simulation and (not solved or variable.bound):
+    has_theory = theory is not None and name in theory
+    parts = [theory[name].values.ravel()] if theory is not None and has_theory else []
+    if simulation is not None and name in simulation and (not has_theory or variable.bound):
         means = simulation[name].mean("seed").values.ravel()
-        parts.append(means[means > 0] if solved else means)
-    every = np.concatenate(parts)
-    finite = every[np.isfinite(every)]
+        parts.append(means[means > 0] if has_theory else means)
+    all_values = np.concatenate(parts)
+    finite = all_values[np.isfinite(all_values)]
     return _spans(finite, SPAN) and not _is_rounding(0.0, finite.max())
 
 
@@ -332,14 +350,22 @@ def curves(
     needed = {name, name + STD, name + BIAS, *levels}  # slicing whole datasets would take most of the time
     needed |= {"eps_g"} if unit == "one student" else set()
     parts = [
-        None if part is None else part[[it for it in part.data_vars if it in needed]]
+        None if part is None else part[[key for key in part.data_vars if key in needed]]
         for part in (simulation, theory, lines)
     ]
     parts[0] = parts[0] if parts[0] is not None and name in parts[0] else None  # runs have no controls
     either = next(part for part in parts if part is not None)
     return [
-        curve(name, words, *(pick(part, position) for part in parts), x=layout.x, unit=unit, levels=levels, runs=runs)
-        for words, position in itertools.islice(positions(either, layout.colours, label), MOST)
+        curve(
+            name,
+            curve_label,
+            *(pick(part, position) for part in parts),
+            x=layout.x,
+            unit=unit,
+            levels=levels,
+            runs=runs,
+        )
+        for curve_label, position in itertools.islice(positions(either, layout.colours, label), MOST)
     ]
 
 
@@ -374,30 +400,32 @@ def curve(
     """Return one variable along x, from datasets with no other axis; of theory, the dense `lines` if they have it."""
     either = simulation if simulation is not None else theory
     assert either is not None
-    places = values(either, x)
-    made = Curve(label, places)
+    x_values = values(either, x)
+    result = Curve(label, x_values)
     if simulation is not None and name in simulation:
-        over = _unit(name, theory, places, unit)
-        mean, error = (_ratio(np.atleast_1d(part.values), over) for part in mean_and_error(simulation[name]))
-        known = theory is not None and name in theory
-        expected = _ratio(_line(theory[name], places), over) if theory is not None and known else None
-        made = replace(made, mean=mean, error=error, expected=expected)
+        divisor = _unit(name, theory, x_values, unit)
+        mean, error = (_ratio(np.atleast_1d(part.values), divisor) for part in mean_and_error(simulation[name]))
+        has_theory = theory is not None and name in theory
+        expected = _ratio(_line(theory[name], x_values), divisor) if theory is not None and has_theory else None
+        result = replace(result, mean=mean, error=error, expected=expected)
         if runs:
-            made = replace(made, runs=_ratio(each_run(simulation[name]), over))
-    solved = lines if lines is not None and name in lines else theory
-    if solved is not None and name in solved:
-        at = values(solved, x) if solved is lines else places
-        over = _unit(name, solved, at, unit)
-        made = replace(
-            made,
-            theory_x=at,
-            theory=_ratio(_line(solved[name], at), over),
-            band=_band(name, solved, at, over),
+            result = replace(result, runs=_ratio(each_run(simulation[name]), divisor))
+    source = lines if lines is not None and name in lines else theory
+    if source is not None and name in source:
+        source_x = values(source, x) if source is lines else x_values
+        divisor = _unit(name, source, source_x, unit)
+        result = replace(
+            result,
+            theory_x=source_x,
+            theory=_ratio(_line(source[name], source_x), divisor),
+            band=_band(name, source, source_x, divisor),
             levels=tuple(
-                (solved[level].long_name, _ratio(_line(solved[level], at), over)) for level in levels if level in solved
+                (source[level].long_name, _ratio(_line(source[level], source_x), divisor))
+                for level in levels
+                if level in source
             ),
         )
-    return made
+    return result
 
 
 def united(curves: Sequence[Curve]) -> list[Curve]:
@@ -406,10 +434,12 @@ def united(curves: Sequence[Curve]) -> list[Curve]:
     The others are empty, so that each line has the colour of its place.
     """
     lines = [None if curve.theory is None else tuple(curve.theory.tolist()) for curve in curves]
-    sharing = [[curve.label for curve, other in zip(curves, lines, strict=True) if other == line] for line in lines]
-    words = ["" if len(one) == len(curves) > 1 else in_common(one) for one in sharing]
+    sharing = [
+        [curve.label for curve, other_line in zip(curves, lines, strict=True) if other_line == line] for line in lines
+    ]
+    line_labels = ["" if len(shared) == len(curves) > 1 else in_common(shared) for shared in sharing]
     return [
-        Curve("", curve.x) if line in lines[:index] else replace(curve, label=words[index])
+        Curve("", curve.x) if line in lines[:index] else replace(curve, label=line_labels[index])
         for index, (curve, line) in enumerate(zip(curves, lines, strict=True))
     ]
 
@@ -420,8 +450,8 @@ def in_common(labels_: Sequence[str]) -> str:
     >>> in_common(["N = 20, hebb", "N = 100, hebb"])
     'hebb'
     """
-    each = [label.split(", ") for label in labels_]
-    return ", ".join(part for part in each[0] if all(part in label for label in each))
+    label_parts = [label.split(", ") for label in labels_]
+    return ", ".join(part for part in label_parts[0] if all(part in label for label in label_parts))
 
 
 def thinned(curve: Curve, log: bool) -> Curve:
@@ -431,17 +461,17 @@ def thinned(curve: Curve, log: bool) -> Curve:
     """
     if curve.mean is None or curve.x.dtype.kind not in "iuf":
         return curve
-    shown = np.flatnonzero(np.isfinite(curve.mean) & np.isfinite(curve.x))
-    if shown.size <= MOST_POINTS:
+    indices = np.flatnonzero(np.isfinite(curve.mean) & np.isfinite(curve.x))
+    if indices.size <= MOST_POINTS:
         return curve
-    places = np.log(curve.x[shown]) if log else curve.x[shown]
-    if np.ptp(gaps := np.diff(places)) < EVEN * abs(gaps.mean()):
-        some = shown[:: -(-shown.size // MOST_POINTS)]
+    coordinates = np.log(curve.x[indices]) if log else curve.x[indices]
+    if np.ptp(gaps := np.diff(coordinates)) < EVEN * abs(gaps.mean()):
+        selected = indices[:: -(-indices.size // MOST_POINTS)]
     else:
-        wanted = np.linspace(places.min(), places.max(), MOST_POINTS)
-        some = shown[np.unique(np.abs(places - wanted[:, None]).argmin(axis=1))]
-    error, expected = (None if part is None else part[some] for part in (curve.error, curve.expected))
-    return replace(curve, x=curve.x[some], mean=curve.mean[some], error=error, expected=expected)
+        targets = np.linspace(coordinates.min(), coordinates.max(), MOST_POINTS)
+        selected = indices[np.unique(np.abs(coordinates - targets[:, None]).argmin(axis=1))]
+    error, expected = (None if part is None else part[selected] for part in (curve.error, curve.expected))
+    return replace(curve, x=curve.x[selected], mean=curve.mean[selected], error=error, expected=expected)
 
 
 def _band(
@@ -493,8 +523,8 @@ def _ratio(part: np.ndarray, unit: np.ndarray | float) -> np.ndarray:
 
 def _unit(name: str, theory: xr.Dataset | None, x: np.ndarray, unit: str) -> np.ndarray | float:
     """Return the divisor of a variable at each x."""
-    over = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(unit, "")
-    return _line(theory[over], x) if theory is not None and over in theory else 1.0
+    divisor_name = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(unit, "")
+    return _line(theory[divisor_name], x) if theory is not None and divisor_name in theory else 1.0
 
 
 def _line(array: Any, x: np.ndarray) -> np.ndarray:

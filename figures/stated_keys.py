@@ -79,10 +79,10 @@ def of(scenario: AbstractScenario) -> dict[str, Any]:
     >>> of(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
     {'K': 1, 'N': 50, 'inputs': 'gaussian', 'flip': 0.1, 't': [1.0, 2.0], 'start': 'drawn', 'eta': 1.0}
     """
-    every = written(scenario)
-    used = {name for kinds in _kinds(scenario, every) for kind in kinds for name in parameters_of(kind)}
+    config = written(scenario)
+    used = {name for kinds in _kinds(scenario, config) for kind in kinds for name in parameters_of(kind)}
     unused = known_parameters(scenario.classes()).keys() - used - type(scenario).model_fields.keys()
-    return {name: value for name, value in every.items() if name not in {*UNSTATED, scenario.CHOICE, *unused}}
+    return {name: value for name, value in config.items() if name not in {*UNSTATED, scenario.CHOICE, *unused}}
 
 
 def single(scenario: AbstractScenario) -> list[str]:
@@ -94,49 +94,53 @@ def single(scenario: AbstractScenario) -> list[str]:
     >>> single(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
     ['Hebbian rule', '$K$ = 1', '$p_f$ = 0.1', '$\\\\eta$ = 1']
     """
-    every, fields = written(scenario), type(scenario).model_fields.keys()
-    defaults, kinds = _defaults(scenario, every), [*_kinds(scenario, every)]
-    choice = [scenario.CHOICE] if isinstance(every[scenario.CHOICE], str) else []
-    stated = []
+    config, fields = written(scenario), type(scenario).model_fields.keys()
+    defaults, kinds = _defaults(scenario, config), [*_kinds(scenario, config)]
+    choice = [scenario.CHOICE] if isinstance(config[scenario.CHOICE], str) else []
+    names = []
     for name, value in of(scenario).items():
         shared = name in fields or any(all(name in parameters_of(kind) for kind in group) for group in kinds)
-        main = value and shared and labels.symbol(scenario, name).startswith("$")
-        one = not isinstance(value, list) and (name == "inputs" or not isinstance(value, dict))
-        if one and name not in NOT_IN_TITLES and (main or value != defaults.get(name)):
-            stated.append(name)
-    return [with_symbol(scenario, name, every[name]) for name in (*choice, *stated)]
+        is_main = value and shared and labels.symbol(scenario, name).startswith("$")
+        is_single = not isinstance(value, list) and (name == "inputs" or not isinstance(value, dict))
+        if is_single and name not in NOT_IN_TITLES and (is_main or value != defaults.get(name)):
+            names.append(name)
+    return [with_symbol(scenario, name, config[name]) for name in (*choice, *names)]
 
 
 def written(scenario: AbstractScenario) -> dict[str, Any]:
     """Return the keys as a config writes them, values of parallel axes once, and defaults of what learns."""
-    found = scenario.config()
-    for group in found.get("zip", []):
-        found |= {name: once(values) for name, values in group.items()}
-    return found | {name: it for name, it in _parameter_defaults(scenario, found).items() if name not in found}
+    config = scenario.config()
+    for group in config.get("zip", []):
+        config |= {name: once(values) for name, values in group.items()}
+    return config | {
+        name: default for name, default in _parameter_defaults(scenario, config).items() if name not in config
+    }
 
 
 def _kinds(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[list[type]]:
     """Yield the rules, the losses, ... that a config names."""
     for choice, kinds in scenario.choices().items():
-        given = config.get(choice)
-        names: list[Any] = given if isinstance(given, list) else [given]
+        value = config.get(choice)
+        names: list[Any] = value if isinstance(value, list) else [value]
         yield [kinds[name] for name in names if name in kinds]
 
 
 def _parameter_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
     """Return the default parameters of what a config names: a list, if defaults differ."""
-    found: dict[str, dict[Any, None]] = {}
+    defaults: dict[str, dict[Any, None]] = {}
     for kind in itertools.chain.from_iterable(_kinds(scenario, config)):
         for name, key in parameters_of(kind).items():
-            found.setdefault(name, {})[key.default] = None
-    lists = {name: [it for it in values if it is not None] for name, values in found.items()}
+            defaults.setdefault(name, {})[key.default] = None
+    lists = {name: [value for value in values if value is not None] for name, values in defaults.items()}
     return {name: values[0] if len(values) == 1 else values for name, values in lists.items() if values}
 
 
 def _defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
     """Return the default of every key, as a config would hold it."""
     fields = {name: field.default for name, field in type(scenario).model_fields.items()}
-    sections = {name: it.model_dump(mode="json") for name, it in fields.items() if isinstance(it, BaseModel)}
+    sections = {
+        name: default.model_dump(mode="json") for name, default in fields.items() if isinstance(default, BaseModel)
+    }
     return {**fields, **sections, **_parameter_defaults(scenario, config), "inputs": "gaussian"}
 
 
@@ -158,11 +162,11 @@ def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
 
 def in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Return one value, a short list, or the range of a long one."""
-    many = list(value) if isinstance(value, tuple | list) else [value]
-    if len(many) > MAX_LISTED_VALUES and all(isinstance(it, int | float) for it in many):
-        many = sorted(many)  # its range; parallel axes are in any order
-    words = [_one_in_words(scenario, name, it) for it in many]
-    return ", ".join(words) if len(words) <= MAX_LISTED_VALUES else f"{words[0]} to {words[-1]} ({len(words)} values)"
+    items = list(value) if isinstance(value, tuple | list) else [value]
+    if len(items) > MAX_LISTED_VALUES and all(isinstance(item, int | float) for item in items):
+        items = sorted(items)  # its range; parallel axes are in any order
+    texts = [_one_in_words(scenario, name, item) for item in items]
+    return ", ".join(texts) if len(texts) <= MAX_LISTED_VALUES else f"{texts[0]} to {texts[-1]} ({len(texts)} values)"
 
 
 def _one_in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
@@ -170,8 +174,8 @@ def _one_in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
         return labels.kind_label(scenario.choices().get(name) or LABELLED.get(name, {}), value).replace("_", " ")
     if isinstance(value, int):
         return f"{value:,}" if not isinstance(value, bool) else "yes" if value else "no"
-    words = labels.power(labels.value_in_words(value))
-    given = [inner for inner in value.items() if inner[1] is not None] if isinstance(value, dict) else []
-    if len(given) == 1 and not isinstance(given[0][1], dict) and not labels.symbol(scenario, name).startswith("$"):
-        return f"{given[0][0]} {words}".replace("_", " ")
-    return words
+    text = labels.power(labels.value_in_words(value))
+    entries = [inner for inner in value.items() if inner[1] is not None] if isinstance(value, dict) else []
+    if len(entries) == 1 and not isinstance(entries[0][1], dict) and not labels.symbol(scenario, name).startswith("$"):
+        return f"{entries[0][0]} {text}".replace("_", " ")
+    return text

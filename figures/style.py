@@ -206,8 +206,8 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
 def label_of(name: str) -> str:
     """Return the label of a rule, a learner, an activation, a loss or a prior in figures."""
-    known: dict[str, Any] = {**WEIGHTS, **LOSSES, **ACTIVATIONS, **LEARNERS, **RULES}
-    return str(known[name].label)
+    kinds: dict[str, Any] = {**WEIGHTS, **LOSSES, **ACTIVATIONS, **LEARNERS, **RULES}
+    return str(kinds[name].label)
 
 
 def look_of(index: int) -> dict[str, Any]:
@@ -231,19 +231,19 @@ def few(count: int) -> list[int]:
     >>> few(100)
     [0, 1, 2, 4, 6, 9, 12, 18, 25, 36, 50, 70, 99]
     """
-    places = np.unique(np.geomspace(1, max(count, 1), MOST_POINTS).astype(int) - 1)
-    return [int(it) for it in places if it < count]
+    steps = np.unique(np.geomspace(1, max(count, 1), MOST_POINTS).astype(int) - 1)
+    return [int(step) for step in steps if step < count]
 
 
 def shades(count: int) -> list[Any]:
     """Colours of so many ordered values, from dark to light, none too light for print."""
-    return [mpl.colormaps[SHADES](place) for place in np.linspace(0, 0.9, count)]
+    return [mpl.colormaps[SHADES](position) for position in np.linspace(0, 0.9, count)]
 
 
 def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
     """Simulation: means over seeds with their standard errors."""
-    look = {"linestyle": "none", "markerfacecolor": "white", **look_of(index), **kwargs}
-    ax.errorbar(x, values.mean("seed"), yerr=spread(values), **look)
+    style = {"linestyle": "none", "markerfacecolor": "white", **look_of(index), **kwargs}
+    ax.errorbar(x, values.mean("seed"), yerr=spread(values), **style)
 
 
 def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: Any) -> None:
@@ -255,9 +255,9 @@ def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: A
     x, values = np.asarray(x), np.asarray(values, float)
     ax.plot(x, np.where(np.isinf(values), np.nan, values), **{**(dash if discrete or x.size == 1 else {}), **look})
     rising = beyond_the_frame(values)
-    for at in np.flatnonzero(np.isinf(values)):
-        beside = slice(max(at - 1, 0), at + 2)
-        line = Line2D(x[beside], rising[beside], **{**look, "gid": OUTSIDE})
+    for index in np.flatnonzero(np.isinf(values)):
+        neighbours = slice(max(index - 1, 0), index + 2)
+        line = Line2D(x[neighbours], rising[neighbours], **{**look, "gid": OUTSIDE})
         ax.add_artist(line)  # unlike plot, this moves no limits
 
 
@@ -267,11 +267,11 @@ def beyond_the_frame(values: np.ndarray) -> np.ndarray:
     >>> beyond_the_frame(np.array([1.0, 2.0, np.inf, 3.0]))
     array([1.e+00, 2.e+00, 3.e+04, 3.e+00])
     """
-    found = values.copy()
-    for at in np.flatnonzero(np.isinf(values)):
-        beside = values[max(at - 1, 0) : at + 2]
-        found[at] = np.sign(values[at]) * BEYOND * np.abs(beside[np.isfinite(beside)]).max(initial=1)
-    return found
+    replaced = values.copy()
+    for index in np.flatnonzero(np.isinf(values)):
+        neighbours = values[max(index - 1, 0) : index + 2]
+        replaced[index] = np.sign(values[index]) * BEYOND * np.abs(neighbours[np.isfinite(neighbours)]).max(initial=1)
+    return replaced
 
 
 def spread(values: Any) -> Any:
@@ -292,14 +292,15 @@ def mean_points(
     `look` is colour and marker, or the index of the curve; with a `linestyle` a thin grey line guides the eye from
     point to point. `filled` says which points are filled; the others, and by default all, are hollow.
     """
-    own = look_of(look) if isinstance(look, int) else look
-    look = {"markerfacecolor": "white", **own, "linestyle": "none"}
-    if own.get("linestyle", "none") != "none":
-        ax.plot(x, mean, **{**JOIN, "linestyle": own["linestyle"]})
+    curve_style = look_of(look) if isinstance(look, int) else look
+    look = {"markerfacecolor": "white", **curve_style, "linestyle": "none"}
+    if curve_style.get("linestyle", "none") != "none":
+        ax.plot(x, mean, **{**JOIN, "linestyle": curve_style["linestyle"]})
     ax.errorbar(x, mean, yerr=error, **look, zorder=3)
     if filled is not None:
-        here = np.asarray(x)[filled], np.asarray(mean)[filled]
-        ax.plot(*here, **{**look, "markerfacecolor": own["color"]}, zorder=3)  # below the points of later curves
+        positions = np.asarray(x)[filled], np.asarray(mean)[filled]
+        filled_style = {**look, "markerfacecolor": curve_style["color"]}
+        ax.plot(*positions, **filled_style, zorder=3)  # below the points of later curves
 
 
 def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) -> None:
@@ -315,9 +316,11 @@ def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) ->
 def log_ticks(axis: Axis) -> None:
     """Set ticks that can be read on a logarithmic axis, once its limits are known: as many as it has room for."""
     low, high = axis.get_view_interval()
-    subs = [subs for most, subs in TICKS.items() if high < most * low]
-    fitting = (some for some in (*subs, *FEWER) if isinstance(axis, YAxis) or _have_room(axis, some))
-    axis.set_major_locator(LogLocator(subs=next(fitting) if subs else FEWER[-1]))
+    subs = [subs for max_ratio, subs in TICKS.items() if high < max_ratio * low]
+    fitting_subs = (
+        candidate for candidate in (*subs, *FEWER) if isinstance(axis, YAxis) or _have_room(axis, candidate)
+    )
+    axis.set_major_locator(LogLocator(subs=next(fitting_subs) if subs else FEWER[-1]))
     if low > 1e-4 and high < 1e5:
         axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())
@@ -327,15 +330,15 @@ def _have_room(axis: Axis, subs: tuple[float, ...]) -> bool:
     """True if the labels of these ticks of a horizontal axis do not overlap, or if they are the fewest."""
     low, high = axis.get_view_interval()
     spec = axis.axes.get_subplotspec()
-    place = spec.get_topmost_subplotspec() if spec else None
-    part = len(place.colspan) / place.get_gridspec().ncols if place else 1.0
+    panel_spec = spec.get_topmost_subplotspec() if spec else None
+    part = len(panel_spec.colspan) / panel_spec.get_gridspec().ncols if panel_spec else 1.0
     figure: Any = axis.axes.get_figure(root=True)
     width = FILLED * part * figure.get_figwidth() / np.log(high / low)  # inches
     ticks = [tick for tick in LogLocator(subs=subs).tick_values(low, high) if low <= tick <= high]
     letter = LETTER * FontProperties(size=mpl.rcParams["xtick.labelsize"]).get_size_in_points()
     gaps = [width * np.log(after / tick) for tick, after in pairwise(ticks)]
-    words = [letter * (1 + (len(f"{tick:g}") + len(f"{after:g}")) / 2) for tick, after in pairwise(ticks)]
-    return subs == FEWER[-1] or all(gap > word for gap, word in zip(gaps, words, strict=True))
+    label_widths = [letter * (1 + (len(f"{tick:g}") + len(f"{after:g}")) / 2) for tick, after in pairwise(ticks)]
+    return subs == FEWER[-1] or all(gap > label_width for gap, label_width in zip(gaps, label_widths, strict=True))
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:

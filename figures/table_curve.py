@@ -28,7 +28,7 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
         The name of the table, for the title.
     """
     name = "eps_y" if "eps_y" in curve else "mse"
-    about = curve.attrs
+    attributes = curve.attrs
     with mpl.rc_context(STYLE):
         figure, ax = page(4.0, width=4.8)
         if f"{name}_low" in line:
@@ -45,17 +45,17 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
             _draw_points(
                 ax, curve.P, curve[f"{name}_fit"], curve[f"{name}_fit_error"], "s", "fits, with standard errors"
             )
-        if "rarer_fraction" in about:
+        if "rarer_fraction" in attributes:
             label = "always the more frequent label"
-            ax.axhline(about["rarer_fraction"], color="0.5", linestyle="-.", linewidth=0.8, label=label)
-        ax.axvline(about["rows"], color="0.5", linestyle=":", linewidth=0.8, label="rows of the table")
+            ax.axhline(attributes["rarer_fraction"], color="0.5", linestyle="-.", linewidth=0.8, label=label)
+        ax.axvline(attributes["rows"], color="0.5", linestyle=":", linewidth=0.8, label="rows of the table")
         ax.set(xscale="log", yscale="log")
         log_ticks(ax.xaxis)
         log_ticks(ax.yaxis)
         ax.set_xlabel("examples $P$")
         ax.set_ylabel(LABELS[name])
-        penalty = r"best $\lambda$" if about["lam"] == "best" else rf"$\lambda$ = {about['lam']}"
-        ax.set_title(f"{escape(table)}{': ' if table else ''}{about['loss']} loss, {penalty}")
+        penalty = r"best $\lambda$" if attributes["lam"] == "best" else rf"$\lambda$ = {attributes['lam']}"
+        ax.set_title(f"{escape(table)}{': ' if table else ''}{attributes['loss']} loss, {penalty}")
         ax.legend(frameon=False, fontsize=SMALL, loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=2)
     return figure
 
@@ -66,7 +66,7 @@ def escape(text: str) -> str:
 
 
 def _draw_points(ax: Axes, P: xr.DataArray, error: xr.DataArray, bar: xr.DataArray, marker: str, label: str) -> None:
-    known = error.notnull().values
+    is_finite = error.notnull().values
     style: dict[str, Any] = {
         "markersize": 4,
         "capsize": 2,
@@ -74,4 +74,6 @@ def _draw_points(ax: Axes, P: xr.DataArray, error: xr.DataArray, bar: xr.DataArr
         "markerfacecolor": "white",
         "linestyle": "none",
     }
-    ax.errorbar(P.values[known], error.values[known], bar.values[known], marker=marker, label=label, **style)
+    ax.errorbar(
+        P.values[is_finite], error.values[is_finite], bar.values[is_finite], marker=marker, label=label, **style
+    )

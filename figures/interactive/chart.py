@@ -95,10 +95,10 @@ class Chart:
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
         self.colours = 0  # curves until a colour returns with the next marker; 0: each has both to itself
         ylabel = ylabel or variable.symbol
-        value, across = plain(ylabel), plain(xlabel)
+        y_name, x_name = plain(ylabel), plain(xlabel)
         factors: dict[str, Any] = {"x_range": list(names)} if names else {}
         self.figure: Any = bokeh_figure(
-            name=value,
+            name=y_name,
             x_axis_label=None if look.bare else _mathjax(xlabel),
             y_axis_label=None if look.bare else _mathjax(ylabel),
             y_range=Range1d(start=0, end=1),
@@ -120,43 +120,43 @@ class Chart:
         self._draw(self.runs, MultiLine(**LINES, line_width=look.size, line_alpha=RUN))
         self.held = self._group("dotted" if variable.bound else "dashed", FAINT)
         self.curves = self._group("dashed" if variable.bound else "solid")
-        line = [("", "@label"), (across, "@x" if names else "$data_x"), (value, "@y" if names else "$data_y")]
+        line = [("", "@label"), (x_name, "@x" if names else "$data_x"), (y_name, "@y" if names else "$data_y")]
         self._hover("theory", line)
-        self._hover("simulation", [("", "@label"), (across, "@x"), (value, "@y @error")])
+        self._hover("simulation", [("", "@label"), (x_name, "@x"), (y_name, "@y @error")])
         self.ends = ColumnDataSource({name: [] for name in ENDS})
-        words: dict[str, Any] = {
+        label_style: dict[str, Any] = {
             "x_offset": 6 * look.size,
             "y_offset": "offset",
             "text_baseline": "middle",
             "text_color": "color",
         }
-        words |= {"text_font_size": f"{LABEL * look.size:.0f}px"}
-        self.figure.add_layout(HTMLLabelSet(source=self.ends, **words))
+        label_style |= {"text_font_size": f"{LABEL * look.size:.0f}px"}
+        self.figure.add_layout(HTMLLabelSet(source=self.ends, **label_style))
 
     def _dress(self) -> None:
         """Set sizes and colours, for Bokeh's theme of the page does not reach charts that are made later."""
-        figure, look = self.figure, self.drawn
+        figure, theme = self.figure, self.drawn
         figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
-        figure.grid.grid_line_color = look.grid
+        figure.grid.grid_line_color = theme.grid
         logarithmic = [self.log_x] * len(figure.xaxis) + [self.log_y] * len(figure.yaxis)
         for axis, log in zip([*figure.xaxis, *figure.yaxis], logarithmic, strict=True):
             axis.update(
                 axis_label_text_font_style="normal",
-                axis_label_text_color=look.ink,
-                axis_label_text_font_size=f"{NAME * look.size:.0f}px",
-                major_label_text_color=look.ink,
-                major_label_text_font_size=f"{TICK * look.size:.0f}px",
-                axis_line_color=look.rule,
-                major_tick_line_color=look.rule,
-                minor_tick_line_color=look.rule if log else None,
+                axis_label_text_color=theme.ink,
+                axis_label_text_font_size=f"{NAME * theme.size:.0f}px",
+                major_label_text_color=theme.ink,
+                major_label_text_font_size=f"{TICK * theme.size:.0f}px",
+                axis_line_color=theme.rule,
+                major_tick_line_color=theme.rule,
+                minor_tick_line_color=theme.rule if log else None,
             )
 
     def _group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
         """Return the glyphs of a group of curves: few, because each costs the browser time at every redraw."""
         theory, points = ColumnDataSource(self._theory((), dash)), ColumnDataSource(self._points(()))
         if self.named:
-            look: dict[str, Any] = {"marker": "dash", "size": 24 * self.size, "line_width": 2, "line_color": "color"}
-            lines = self._draw(theory, Scatter(**look, line_alpha=alpha))
+            style: dict[str, Any] = {"marker": "dash", "size": 24 * self.size, "line_width": 2, "line_color": "color"}
+            lines = self._draw(theory, Scatter(**style, line_alpha=alpha))
         else:
             lines = self._draw(theory, MultiLine(**LINES, line_width="width", line_dash="dash", line_alpha=alpha))
         bands = ColumnDataSource(self._bands(()))
@@ -166,11 +166,11 @@ class Chart:
             self._draw(bands, Patches(**LINES, fill_color="color", fill_alpha=alpha * BAND, line_width=0))
         dots = ColumnDataSource(self._dots(()))
         if self.whole and not self.named:
-            look = {"line_color": "color", "fill_color": "color", "line_alpha": alpha, "fill_alpha": alpha}
-            self._draw(dots, Scatter(size=3, **look))
+            style = {"line_color": "color", "fill_color": "color", "line_alpha": alpha, "fill_alpha": alpha}
+            self._draw(dots, Scatter(size=3, **style))
         self._draw(points, Segment(**BARS, line_width=1.2, line_alpha=alpha))
-        look = {"marker": "marker", "size": 7 * self.size, "fill_color": self.drawn.paper, "line_color": "color"}
-        marks = self._draw(points, Scatter(**look, line_width=1.4, line_alpha=alpha, fill_alpha=alpha), "points")
+        style = {"marker": "marker", "size": 7 * self.size, "fill_color": self.drawn.paper, "line_color": "color"}
+        marks = self._draw(points, Scatter(**style, line_width=1.4, line_alpha=alpha, fill_alpha=alpha), "points")
         return {
             "dash": dash,
             "theory": theory,
@@ -182,8 +182,8 @@ class Chart:
 
     def _draw(self, source: ColumnDataSource, glyph: Glyph, name: str | None = None) -> GlyphRenderer:
         """Draw a glyph, without the others for muted and unselected ones that Bokeh's own methods make, too."""
-        drawn: GlyphRenderer = self.figure.add_glyph(source, glyph, name=name)
-        return drawn
+        renderer: GlyphRenderer = self.figure.add_glyph(source, glyph, name=name)
+        return renderer
 
     def _hover(self, part: str, tooltips: list[tuple[str, str]]) -> None:
         renderers = [group["renderers"][part] for group in (self.held, self.curves)]
@@ -194,18 +194,18 @@ class Chart:
 
         The limits of y change only if curves leave them, or if points come, from which bounds may be far away.
         """
-        fitting = self.bounded and _has_points(curves)
+        fits_points = self.bounded and _has_points(curves)
         self.shown, self.beside = [*curves], [*held]
-        self._keep(self._hull() if fitting else within(self._hull(), self.limits, self.log_y))
+        self._keep(self._hull() if fits_points else within(self._hull(), self.limits, self.log_y))
         for source, data in ((self.runs, self._single(curves)), (self.ends, self._ends(curves))):
             if data["x"] or source.data["x"]:
                 source.data = data
-        for group, shown in ((self.curves, curves), (self.held, held)):
+        for group, group_curves in ((self.curves, curves), (self.held, held)):
             new = {
-                "theory": self._theory(shown, group["dash"]),
-                "bands": self._bands(shown),
-                "dots": self._dots(shown),
-                "simulation": self._points(shown),
+                "theory": self._theory(group_curves, group["dash"]),
+                "bands": self._bands(group_curves),
+                "dots": self._dots(group_curves),
+                "simulation": self._points(group_curves),
             }
             for part, data in new.items():
                 if data["x"] or group[part].data["x"]:
@@ -213,8 +213,8 @@ class Chart:
         if self.whole and not self.named:
             self._tick([curve.x for curve in curves])
         elif self.log_x:
-            every = np.concatenate([np.zeros(0), *(curve.x for curve in curves)])
-            positive = every[every > 0]
+            x_values = np.concatenate([np.zeros(0), *(curve.x for curve in curves)])
+            positive = x_values[x_values > 0]
             log_ticks.number(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
 
     def fit(self) -> None:
@@ -270,21 +270,25 @@ class Chart:
 
     def _guides(self, curve: Curve, curves: int) -> Sequence[np.ndarray]:
         """Return the means of points that no line joins, if the eye needs a guide among several curves."""
-        alone = curve.theory is None or np.isfinite(curve.theory).sum() < 2
-        return [curve.mean] if alone and curve.mean is not None and curves > 1 and not self.drawn.bare else []
+        lacks_line = curve.theory is None or np.isfinite(curve.theory).sum() < 2
+        return [curve.mean] if lacks_line and curve.mean is not None and curves > 1 and not self.drawn.bare else []
 
     def _ends(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return the labels at the ends of several lines, apart from one another."""
         data: dict[str, list[Any]] = {name: [] for name in ENDS}
-        named = [index for index, curve in enumerate(curves) if curve.label]
-        if len(named) < 2 or self.named or not self.labelled or self.limits is None:
+        indices = [index for index, curve in enumerate(curves) if curve.label]
+        if len(indices) < 2 or self.named or not self.labelled or self.limits is None:
             return data
-        words = self.words_of_colours(curves)
-        found = [(index, *end) for index in named if words[index] and (end := self._end(curves[index])) is not None]
-        heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in found]
-        texts = [in_lines(words[index]) for index, _, _ in found]
+        colour_labels = self.words_of_colours(curves)
+        line_ends = [
+            (index, *end) for index in indices if colour_labels[index] and (end := self._end(curves[index])) is not None
+        ]
+        heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in line_ends]
+        texts = [in_lines(colour_labels[index]) for index, _, _ in line_ends]
         room = 1.15 * LABEL * self.size * max((text.count("\n") + 1 for text in texts), default=1)
-        for (index, x, y), text, low, high in zip(found, texts, heights, spread(heights, room, self.high), strict=True):
+        for (index, x, y), text, low, high in zip(
+            line_ends, texts, heights, spread(heights, room, self.high), strict=True
+        ):
             row = (x, self.limits.clipped(y), text, self.drawn.words(self.look(index)[0]), high - low)
             for name, value in zip(ENDS, row, strict=True):
                 data[name].append(value)
@@ -295,18 +299,20 @@ class Chart:
     def words_of_colours(self, curves: Sequence[Curve]) -> list[str]:
         """Return the label at the end of each curve: where colours return with the next marker, one for each colour, of
         what its curves have in common."""
-        every = [curve.label for curve in curves]
+        labels = [curve.label for curve in curves]
         if not self.colours:
-            return every
+            return labels
         return [
-            series.in_common(every[index :: self.colours]) if index < self.colours else ""
-            for index in range(len(every))
+            series.in_common(labels[index :: self.colours]) if index < self.colours else ""
+            for index in range(len(labels))
         ]
 
     def words_of_markers(self, curves: Sequence[Curve]) -> list[str]:
         """Return what the curves of each marker have in common; nothing where each colour has a marker of its own."""
-        every, number = [curve.label for curve in curves], self.colours
-        return [series.in_common(every[at : at + number]) for at in range(0, len(every), number)] if number else []
+        labels, count = [curve.label for curve in curves], self.colours
+        return (
+            [series.in_common(labels[start : start + count]) for start in range(0, len(labels), count)] if count else []
+        )
 
     def lie_below(self) -> None:
         """Take little height, below a chart whose lines of the same colours have labels."""
@@ -316,31 +322,31 @@ class Chart:
     def leave(self, room: int, exactly: bool = False) -> None:
         """Leave so many pixels at the right, for labels of lines here or in the charts above and below."""
         self.room = self.room if exactly else room
-        wide = max(room, self.room)
-        if (self.figure.min_border_right or 0) != wide:
-            self.figure.min_border_right = wide
+        border = max(room, self.room)
+        if (self.figure.min_border_right or 0) != border:
+            self.figure.min_border_right = border
 
     def _end(self, curve: Curve) -> tuple[float, float] | None:
         """Return the last value of a curve, of theory if it is a line; None if there is no value to see."""
         for x, y in ((curve.theory_x, curve.theory), (curve.x, curve.mean)):
             if x is not None and y is not None:
-                seen = self._good(x, y)
-                if seen.any() and not (y is curve.theory and is_one_of_many(y)):
-                    return float(x[seen][-1]), float(y[seen][-1])
+                visible = self._good(x, y)
+                if visible.any() and not (y is curve.theory and is_one_of_many(y)):
+                    return float(x[visible][-1]), float(y[visible][-1])
         return None
 
     def _tick(self, places: Sequence[np.ndarray]) -> None:
         """Ticks at values of x, as many as have room for their labels."""
-        every = np.unique(np.concatenate(places)) if places else np.zeros(0)
-        apart = every[-1] / TICKS if every.size else 0.0
-        kept: list[float] = []
-        for value in every.tolist():
-            near = (value < 1.25 * kept[-1] if self.log_x else value - kept[-1] < apart) if kept else False
-            kept += [] if near else [value]
+        values = np.unique(np.concatenate(places)) if places else np.zeros(0)
+        min_gap = values[-1] / TICKS if values.size else 0.0
+        ticks: list[float] = []
+        for value in values.tolist():
+            is_close = (value < 1.25 * ticks[-1] if self.log_x else value - ticks[-1] < min_gap) if ticks else False
+            ticks += [] if is_close else [value]
         if isinstance(self.figure.xaxis[0].ticker, FixedTicker):  # a new ticker would make Bokeh list all models again
-            self.figure.xaxis.ticker.ticks = kept
+            self.figure.xaxis.ticker.ticks = ticks
         else:
-            self.figure.xaxis.ticker = FixedTicker(ticks=kept)
+            self.figure.xaxis.ticker = FixedTicker(ticks=ticks)
 
     def guide(self, x: Sequence[float], y: Sequence[float]) -> None:
         """Draw a thin dotted line that no data change."""
@@ -360,13 +366,13 @@ class Chart:
             if curve.theory is None or curve.theory_x is None:
                 continue
             levels = [] if self.named else [(name, values, LEVEL, 1.3) for name, values in curve.levels]
-            for name, values, look, width in [(curve.label, curve.theory, dash, 2.0), *levels]:
+            for name, values, line_dash, width in [(curve.label, curve.theory, dash, 2.0), *levels]:
                 lines = [self._line(curve.theory_x, values)] if self.named else self._pieces(curve.theory_x, values)
                 for x, y in lines:
                     rows = len(x) if self.named else 1
                     data["x"] += x if self.named else [x]
                     data["y"] += y if self.named else [y]
-                    row = self.look(index)[0], name, look, width * self.size
+                    row = self.look(index)[0], name, line_dash, width * self.size
                     for column, value in zip(("color", "label", "dash", "width"), row, strict=True):
                         data[column] += [value] * rows
         return data
@@ -410,12 +416,12 @@ class Chart:
         Where theory diverges the line rises far beyond the chart.
         """
         y = beyond_the_frame(y)
-        stepped = self.controlled and _is_stepped(y)
-        x, y = _in_steps(x, y) if stepped else (x, y)
-        pieces = [(x[it], y[it]) for it in _without_gaps(self._good(x, y))]
-        if self.bent and not stepped:
+        is_stepped = self.controlled and _is_stepped(y)
+        x, y = _in_steps(x, y) if is_stepped else (x, y)
+        pieces = [(x[piece], y[piece]) for piece in _without_gaps(self._good(x, y))]
+        if self.bent and not is_stepped:
             pieces = [curved(*piece, self.log_x, self.log_y) for piece in pieces]
-        return [(one.tolist(), other.tolist()) for one, other in pieces] or [([], [])]
+        return [(piece_x.tolist(), piece_y.tolist()) for piece_x, piece_y in pieces] or [([], [])]
 
     def _line(self, x: np.ndarray, y: np.ndarray) -> tuple[list[Any], list[Any]]:
         good = self._good(x, y)
@@ -431,14 +437,14 @@ class Chart:
                 low = series.above_zero(y - error, y) if self.log_y else y - error
                 errors = [f"± {e:.2g}" if e else "" for e in error]
                 colour, marker = self.look(index)
-                look = colour, SHAPES[marker], curve.label
+                style = colour, SHAPES[marker], curve.label
                 columns = (
                     x.tolist(),
                     y.tolist(),
                     low.tolist(),
                     (y + error).tolist(),
                     errors,
-                    *([one] * x.size for one in look),
+                    *([item] * x.size for item in style),
                 )
                 for name, column in zip(POINTS, columns, strict=True):
                     data[name] += column

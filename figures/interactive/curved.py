@@ -23,8 +23,8 @@ def curved(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> tuple[np.n
         return x, y
     u, v = np.log(x) if log_x else x, np.log(y) if log_y else y
     steps = np.arange(STEPS * (x.size - 1) + 1) / STEPS
-    between = np.interp(steps, np.arange(x.size), u)
-    fine = Akima1DInterpolator(u, v, method="makima")(between)
-    fine_x, fine_y = np.exp(between) if log_x else between, np.exp(fine) if log_y else fine
+    u_fine = np.interp(steps, np.arange(x.size), u)
+    v_fine = Akima1DInterpolator(u, v, method="makima")(u_fine)
+    fine_x, fine_y = np.exp(u_fine) if log_x else u_fine, np.exp(v_fine) if log_y else v_fine
     fine_x[::STEPS], fine_y[::STEPS] = x, y  # every digit of what was solved
     return fine_x, fine_y

@@ -19,8 +19,8 @@ def in_lines(label: str) -> str:
     >>> in_lines("nesterov, momentum = 0.9").replace("\u00a0", " ")
     'nesterov,\\nmomentum = 0.9'
     """
-    whole = label.replace(" = ", ONE_PIECE)
-    return "\n".join(textwrap.wrap(whole, LETTERS, max_lines=ROWS, placeholder=" …"))
+    text = label.replace(" = ", ONE_PIECE)
+    return "\n".join(textwrap.wrap(text, LETTERS, max_lines=ROWS, placeholder=" …"))
 
 
 def spread(places: Sequence[float], room: float, height: float) -> list[float]:
@@ -33,28 +33,28 @@ def spread(places: Sequence[float], room: float, height: float) -> list[float]:
     """
     order = sorted(range(len(places)), key=lambda index: places[index])
     groups: list[list[int]] = []
-    moved = list(places)
+    positions = list(places)
     for index in order:
         groups.append([index])
         while True:
             group = groups[-1]
-            middle = sum(places[one] for one in group) / len(group)
-            for at, one in enumerate(group):
-                moved[one] = middle + (at - (len(group) - 1) / 2) * room
-            if len(groups) == 1 or moved[group[0]] - moved[groups[-2][-1]] >= room:
+            middle = sum(places[member] for member in group) / len(group)
+            for rank, member in enumerate(group):
+                positions[member] = middle + (rank - (len(group) - 1) / 2) * room
+            if len(groups) == 1 or positions[group[0]] - positions[groups[-2][-1]] >= room:
                 break
             groups[-2:] = [groups[-2] + group]
-    return _within(moved, order, room, height)
+    return _within(positions, order, room, height)
 
 
 def _within(places: list[float], order: Sequence[int], room: float, height: float) -> list[float]:
     """Move those that leave the height into it, and their neighbours as far as they must."""
-    least = room / 2
+    lower = room / 2
     for index in order:
-        places[index] = max(places[index], least)
-        least = places[index] + room
-    most = height - room / 2
+        places[index] = max(places[index], lower)
+        lower = places[index] + room
+    upper = height - room / 2
     for index in reversed(order):
-        places[index] = min(places[index], most)
-        most = places[index] - room
+        places[index] = min(places[index], upper)
+        upper = places[index] - room
     return places

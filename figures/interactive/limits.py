@@ -23,8 +23,8 @@ class Limits(NamedTuple):
 
     def fraction(self, y: float, log: bool) -> float:
         """Where a value lies, from 0 at the lower end to 1 at the upper."""
-        low, high, at = _scaled(np.array([self.low, self.high, self.clipped(y)]), log)
-        return float((at - low) / (high - low))
+        low, high, scaled_y = _scaled(np.array([self.low, self.high, self.clipped(y)]), log)
+        return float((scaled_y - low) / (high - low))
 
     def clipped(self, y: float) -> float:
         """Return the nearest value within the limits."""
@@ -33,8 +33,8 @@ class Limits(NamedTuple):
     def fills(self, wider: Limits, share: float, log: bool) -> bool:
         """True if these take at least this share of wider limits."""
         low, high = _scaled(np.array(self), log)
-        least, most = _scaled(np.array(wider), log)
-        return bool(high - low >= share * (most - least))
+        wide_low, wide_high = _scaled(np.array(wider), log)
+        return bool(high - low >= share * (wide_high - wide_low))
 
 
 def within(needed: Limits | None, given: Limits | None, log: bool) -> Limits | None:
@@ -62,9 +62,12 @@ def hull(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: bool = Fals
     if not values.size:
         return None
     levels = _finite((*bounds, *(level for curve in curves for _, level in curve.levels)), log_y)
-    reach = REACH * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
-    near = levels[(levels >= values.min() - reach) & (levels <= values.max() + reach)]
-    low, high = values.min(initial=near.min(initial=np.inf)), values.max(initial=near.max(initial=-np.inf))
+    cutoff = REACH * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
+    near_levels = levels[(levels >= values.min() - cutoff) & (levels <= values.max() + cutoff)]
+    low, high = (
+        values.min(initial=near_levels.min(initial=np.inf)),
+        values.max(initial=near_levels.max(initial=-np.inf)),
+    )
     margin = MARGIN * (high - low) or 0.1 * log_y
     low, high = float(low - margin), float(high + margin)
     return Limits(10**low, 10**high) if log_y else Limits(*resolved(low, high))
@@ -102,14 +105,14 @@ def _without_peaks(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> np
     good = np.isfinite(y_scaled)
     if x.dtype.kind not in "if" or good.sum() < 10:
         return y
-    at, values = _scaled(x[good].astype(float), log_x and bool((x[good] > 0).all())), y_scaled[good]
-    length = np.gradient(at)
+    x_scaled, values = _scaled(x[good].astype(float), log_x and bool((x[good] > 0).all())), y_scaled[good]
+    length = np.gradient(x_scaled)
     order = np.argsort(values)
-    share = np.cumsum(length[order]) / length.sum()
-    low, high = values[order][np.searchsorted(share, [RARE, 1 - RARE]).clip(0, values.size - 1)]
+    cumulative = np.cumsum(length[order]) / length.sum()
+    low, high = values[order][np.searchsorted(cumulative, [RARE, 1 - RARE]).clip(0, values.size - 1)]
     low, high = min(low, values[0], values[-1]), max(high, values[0], values[-1])
-    kept = np.clip(values, low - BEYOND * (high - low), high + BEYOND * (high - low))
-    return np.asarray(10.0**kept if log_y else kept)
+    clipped = np.clip(values, low - BEYOND * (high - low), high + BEYOND * (high - low))
+    return np.asarray(10.0**clipped if log_y else clipped)
 
 
 def _scaled(values: np.ndarray, log: bool) -> np.ndarray:

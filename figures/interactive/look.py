@@ -84,9 +84,9 @@ def legible(colour: str, paper: str, least: float) -> str:
     """
     if contrast(colour, paper) >= least:
         return colour
-    own, end = _channels(colour), np.full(3, 1.0 if _luminance(paper) < 0.5 else 0.0)
-    mixed = (_written(own + (end - own) * step / STEPS) for step in range(1, STEPS + 1))
-    return next(one for one in mixed if contrast(one, paper) >= least)
+    start, end = _channels(colour), np.full(3, 1.0 if _luminance(paper) < 0.5 else 0.0)
+    mixtures = (_written(start + (end - start) * step / STEPS) for step in range(1, STEPS + 1))
+    return next(candidate for candidate in mixtures if contrast(candidate, paper) >= least)
 
 
 def contrast(one: str, other: str) -> float:
@@ -107,7 +107,7 @@ def _luminance(colour: str) -> float:
 
 
 def _channels(colour: str) -> np.ndarray:
-    return np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    return np.array([int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)])
 
 
 def _written(channels: np.ndarray) -> str:

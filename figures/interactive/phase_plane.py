@@ -29,8 +29,8 @@ class Plane:
         self.chart = Chart(y, x.symbol, height=height, look=look)
         self.chart.bent = False  # neither variable is the one along which theory was solved
         if pair in GUIDES:
-            places = np.linspace(0, 1, 101)
-            self.chart.guide(places.tolist(), GUIDES[pair](places).tolist())
+            x_values = np.linspace(0, 1, 101)
+            self.chart.guide(x_values.tolist(), GUIDES[pair](x_values).tolist())
 
     def show(self, results: Results, layout: Layout, held: Sequence[Curve] = ()) -> list[Curve]:
         """Show the curves of results with no other axes than those of the layout, and those held for comparison."""
@@ -42,10 +42,10 @@ class Plane:
         """Return theory as a line, the simulation's means as points with the standard errors of y."""
         parts = results.simulation, results.theory
         label = browser_label(results.scenario)
-        both = [series.curves(name, *parts, layout, lines=results.lines, label=label) for name in self.pair]
-        made = []
-        for x, y in zip(*both, strict=True):
-            place = x.mean if x.mean is not None else x.theory
-            if place is not None:
-                made.append(replace(y, x=place, theory_x=x.theory, band=None))
-        return made
+        curve_pairs = [series.curves(name, *parts, layout, lines=results.lines, label=label) for name in self.pair]
+        plane_curves = []
+        for x, y in zip(*curve_pairs, strict=True):
+            x_values = x.mean if x.mean is not None else x.theory
+            if x_values is not None:
+                plane_curves.append(replace(y, x=x_values, theory_x=x.theory, band=None))
+        return plane_curves

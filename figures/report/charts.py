@@ -68,24 +68,30 @@ def charts(results: Results) -> Charts:
     results = _at_last(series.with_lines(results, layout.x))
     results, thinned = _along_x(results, layout.x)
     scales, xlabel = _scales(results, layout.x, variables), label_of(results, layout.x)
-    shown = _few({axis: len(every) for axis, every in labels.items()}, max(1, MOST_CHARTS // len(variables)))
+    positions = _few(
+        {axis: len(axis_labels) for axis, axis_labels in labels.items()}, max(1, MOST_CHARTS // len(variables))
+    )
     sets = []
-    for chosen, position in _positions(shown):
+    for choice, position in _positions(positions):
         grid = ChartGrid(variables, xlabel, scales, HEIGHT, look=Look(bare=True))
         _show(grid, series.sliced(results, position), layout, marked)
         names = _unlike(grid)
         titles = [typeset(variables[name].symbol) for name in names]
-        sets.append(ChartSet(chosen, [_scrolling(grid.charts[name].figure) for name in names], titles))
+        sets.append(ChartSet(choice, [_scrolling(grid.charts[name].figure) for name in names], titles))
     return Charts(
         typeset(xlabel),
-        {_named(results, axis): [labels[axis][at] for at in kept] for axis, kept in shown.items() if len(kept) > 1},
+        {
+            _named(results, axis): [labels[axis][index] for index in axis_positions]
+            for axis, axis_positions in positions.items()
+            if len(axis_positions) > 1
+        },
         sets,
         legend,
         meanings,
         [
             *constant,
             *thinned,
-            *_cut(labels, shown),
+            *_cut(labels, positions),
             *_without_place(results, layout.x, variables, scales, typeset(xlabel)),
         ],
         _single(results),
@@ -94,34 +100,38 @@ def charts(results: Results) -> Charts:
 
 def _unlike(grid: ChartGrid) -> list[str]:
     """Return the variables of charts that show values, once where several are equal, as the vote and mean of K = 1."""
-    seen: dict[bytes, str] = {}
+    names_by_values: dict[bytes, str] = {}
     for name in grid.with_values():
         parts = [part for curve in grid.shown[name] for part in (curve.mean, curve.theory) if part is not None]
-        seen.setdefault(np.concatenate(parts).astype(np.float32).tobytes(), name)
-    return list(seen.values())
+        names_by_values.setdefault(np.concatenate(parts).astype(np.float32).tobytes(), name)
+    return list(names_by_values.values())
 
 
 def _layout(results: Results) -> tuple[Layout, str | None]:
     """Return the axes along x, distinguished by colour, and remaining; and the one that is distinguished by marker."""
-    usual, dataset = _along(results), results.either
-    few = [axis for axis in series.axes(dataset) if axis != usual.x and 1 < dataset.sizes[axis] <= series.MOST]
-    spread = {axis: _spread_along(results, axis) for axis in few}
-    colours = [results.scenario.CHOICE] if results.scenario.CHOICE in few else sorted(few, key=lambda it: -spread[it])
+    default, dataset = _along(results), results.either
+    short_axes = [axis for axis in series.axes(dataset) if axis != default.x and 1 < dataset.sizes[axis] <= series.MOST]
+    spread = {axis: _spread_along(results, axis) for axis in short_axes}
+    colours = (
+        [results.scenario.CHOICE]
+        if results.scenario.CHOICE in short_axes
+        else sorted(short_axes, key=lambda axis: -spread[axis])
+    )
     if not colours or results.theory is None:
-        return usual, None
+        return default, None
     colour = colours[0]
-    marked = next((axis for axis in few if axis != colour and spread[axis] < SAME), None)
-    rest = tuple(axis for axis in (*usual.colours, *usual.rest) if axis not in (colour, marked))
-    return Layout(usual.x, (colour,), rest), marked
+    marker_axis = next((axis for axis in short_axes if axis != colour and spread[axis] < SAME), None)
+    rest = tuple(axis for axis in (*default.colours, *default.rest) if axis not in (colour, marker_axis))
+    return Layout(default.x, (colour,), rest), marker_axis
 
 
 def _along(results: Results) -> Layout:
     """Return the usual layout, along the key that this kind is usually drawn against if it has several values."""
-    usual, key, dataset = series.layout(results), abscissa(results.scenario), results.either
-    if key is None or key == usual.x or key not in series.axes(dataset) or not series.is_numeric(dataset, key):
-        return usual
-    rest = tuple(axis for axis in series.axes(dataset) if axis not in (key, *usual.colours))
-    return Layout(key, tuple(axis for axis in usual.colours if axis != key), rest)
+    default, key, dataset = series.layout(results), abscissa(results.scenario), results.either
+    if key is None or key == default.x or key not in series.axes(dataset) or not series.is_numeric(dataset, key):
+        return default
+    rest = tuple(axis for axis in series.axes(dataset) if axis not in (key, *default.colours))
+    return Layout(key, tuple(axis for axis in default.colours if axis != key), rest)
 
 
 def _at_last(results: Results) -> Results:
@@ -137,9 +147,11 @@ def _spread_along(results: Results, axis: str) -> float:
     """Return the largest difference along an axis, of any variable of theory, relative to its largest value."""
     if results.theory is None or axis not in results.theory.dims:
         return 0.0
-    every = (results.theory[name] for name in series.drawn(results.scenario) if name in results.theory)
-    known = [it for it in every if axis in it.dims and np.isfinite(it).any()]
-    return max((float((it.max(axis) - it.min(axis)).max() / (abs(it).max() or 1)) for it in known), default=0.0)
+    arrays = (results.theory[name] for name in series.drawn(results.scenario) if name in results.theory)
+    varying = [array for array in arrays if axis in array.dims and np.isfinite(array).any()]
+    return max(
+        (float((array.max(axis) - array.min(axis)).max() / (abs(array).max() or 1)) for array in varying), default=0.0
+    )
 
 
 def _labels(results: Results, axis: str) -> list[str]:
@@ -147,8 +159,8 @@ def _labels(results: Results, axis: str) -> list[str]:
     label = mathtext_label(results.scenario)
 
     def shown(name: str, value: Any) -> str:
-        named = isinstance(value, str) and not symbol(results.scenario, name).startswith("$")
-        return label(name, value) if named else plain(label(name, value))
+        is_name = isinstance(value, str) and not symbol(results.scenario, name).startswith("$")
+        return label(name, value) if is_name else plain(label(name, value))
 
     return series.labels(results.either, axis, shown)
 
@@ -165,19 +177,21 @@ def _show(grid: ChartGrid, results: Results, layout: Layout, marked: str | None)
     names = [", ".join(filter(None, (label, marker))) for marker in markers for label in colours[0][: series.MOST]]
     for name, chart in grid.charts.items():
         chart.colours = len(colours[0]) if marked else 0
-        parts = [series.sliced(results, {marked: at} if marked else {}) for at in range(len(markers))]
+        parts = [series.sliced(results, {marked: index} if marked else {}) for index in range(len(markers))]
         curves = [curve for part in parts for curve in grid.curves(name, part, layout, _single(results))]
-        grid.shown[name] = [replace(curve, label=it or curve.label) for curve, it in zip(curves, names, strict=True)]
+        grid.shown[name] = [
+            replace(curve, label=full_label or curve.label) for curve, full_label in zip(curves, names, strict=True)
+        ]
         chart.show(grid.shown[name])
 
 
 def _scales(results: Results, x: str, variables: dict[str, Variable]) -> Scales:
     """Logarithmic axes; x is logarithmic from a ratio of `series.WIDE` on if it has no zero."""
-    usual = series.scales(results, x, variables)
+    default = series.scales(results, x, variables)
     if _single(results) and results.simulation is not None:
-        wide = {name for name in variables if _is_wide(results.simulation[name].values)}
-        usual = replace(usual, log_y=usual.log_y | wide)
-    return replace(usual, log_x=usual.log_x or series.scales(results, x, variables, lossless=True).log_x)
+        wide_names = {name for name in variables if _is_wide(results.simulation[name].values)}
+        default = replace(default, log_y=default.log_y | wide_names)
+    return replace(default, log_x=default.log_x or series.scales(results, x, variables, lossless=True).log_x)
 
 
 def _single(results: Results) -> bool:
@@ -203,34 +217,38 @@ def _variables(results: Results) -> tuple[dict[str, Variable], list[str]]:
 
     Diagnostics of the computation, such as the gap to a minimum, are for those who ask for them.
     """
-    every = series.with_values(results)
-    known = {name: variable for name, variable in every.items() if variable.role != "diagnostic"} or every
+    candidates = series.with_values(results)
+    selected = {name: variable for name, variable in candidates.items() if variable.role != "diagnostic"} or candidates
     parts = [part for part in (results.simulation, results.theory) if part is not None]
-    found = {name: np.concatenate([part[name].values.ravel() for part in parts if name in part]) for name in known}
-    constant = {name: it[np.isfinite(it)] for name, it in found.items()}
-    constant = {name: it for name, it in constant.items() if it.size > 1 and np.ptp(it) == 0}
-    solved = [name for name in known if results.theory is not None and name in results.theory]
-    solved = [name for name in solved if np.isfinite(results.theory[name]).any()]
-    shown = dict.fromkeys(sorted([*solved, *known], key=lambda name: (not name.startswith("eps"), name not in solved)))
+    values_by_name = {
+        name: np.concatenate([part[name].values.ravel() for part in parts if name in part]) for name in selected
+    }
+    constant = {name: values[np.isfinite(values)] for name, values in values_by_name.items()}
+    constant = {name: values for name, values in constant.items() if values.size > 1 and np.ptp(values) == 0}
+    theory_names = [name for name in selected if results.theory is not None and name in results.theory]
+    theory_names = [name for name in theory_names if np.isfinite(results.theory[name]).any()]
+    ordered = dict.fromkeys(
+        sorted([*theory_names, *selected], key=lambda name: (not name.startswith("eps"), name not in theory_names))
+    )
     left_out = [
-        f"{typeset(known[name].symbol)} ({html.escape(known[name].long_name)}), which is {it[0]:g} throughout"
-        for name, it in constant.items()
+        f"{typeset(selected[name].symbol)} ({html.escape(selected[name].long_name)}), which is {values[0]:g} throughout"
+        for name, values in constant.items()
     ]
-    return {name: known[name] for name in shown if name not in constant} or known, left_out
+    return {name: selected[name] for name in ordered if name not in constant} or selected, left_out
 
 
 def _along_x(results: Results, x: str) -> tuple[Results, list[str]]:
     """Return results with numbers along x in increasing order, and no more of them than a curve needs."""
-    places = series.values(results.either, x)
-    order = np.argsort(places, kind="stable") if places.dtype.kind in "if" else np.arange(places.size)
-    lined = results.lines is not None and not _single(results)
-    kept = order[_spread(order.size, MOST_POINTS if lined else WITHOUT_LINES)]
+    x_values = series.values(results.either, x)
+    order = np.argsort(x_values, kind="stable") if x_values.dtype.kind in "if" else np.arange(x_values.size)
+    has_lines = results.lines is not None and not _single(results)
+    positions = order[_spread(order.size, MOST_POINTS if has_lines else WITHOUT_LINES)]
     left_out = (
-        [html.escape(f"the simulation at {order.size - kept.size} of {order.size} values of {x}")]
-        if kept.size < order.size
+        [html.escape(f"the simulation at {order.size - positions.size} of {order.size} values of {x}")]
+        if positions.size < order.size
         else []
     )
-    return replace(series.sliced(replace(results, lines=None), {x: kept}), lines=results.lines), left_out
+    return replace(series.sliced(replace(results, lines=None), {x: positions}), lines=results.lines), left_out
 
 
 def _few(sizes: dict[str, int], most: int) -> dict[str, list[int]]:
@@ -252,18 +270,18 @@ def _spread(size: int, most: int) -> np.ndarray:
 def _positions(shown: dict[str, list[int]]) -> Iterator[tuple[tuple[int, ...], dict[str, int]]]:
     """For each set of charts: the choice on the page's axes, and the position in the datasets."""
     offered = [axis for axis in shown if len(shown[axis]) > 1]
-    for chosen in itertools.product(*(range(len(shown[axis])) for axis in offered)):
-        index = dict(zip(offered, chosen, strict=True))
-        yield chosen, {axis: kept[index.get(axis, 0)] for axis, kept in shown.items()}
+    for choice in itertools.product(*(range(len(shown[axis])) for axis in offered)):
+        index = dict(zip(offered, choice, strict=True))
+        yield choice, {axis: axis_positions[index.get(axis, 0)] for axis, axis_positions in shown.items()}
 
 
 def _cut(labels: dict[str, list[str]], shown: dict[str, list[int]]) -> Iterator[str]:
     """Values of axes that have no charts."""
-    for axis, every in labels.items():
-        if len(shown[axis]) < len(every):
-            missing = [label for index, label in enumerate(every) if index not in shown[axis]]
-            named = ", ".join([*missing[:8], *["..."] * (len(missing) > 8)])
-            yield html.escape(f"{len(missing)} of {len(every)} values of {axis} ({named})")
+    for axis, axis_labels in labels.items():
+        if len(shown[axis]) < len(axis_labels):
+            missing = [label for index, label in enumerate(axis_labels) if index not in shown[axis]]
+            names = ", ".join([*missing[:8], *["..."] * (len(missing) > 8)])
+            yield html.escape(f"{len(missing)} of {len(axis_labels)} values of {axis} ({names})")
 
 
 def _without_place(

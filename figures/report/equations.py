@@ -28,8 +28,10 @@ REWRITTEN = (  # what mathtext does not know, and the same in what it does
 def equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
     """Return the equations of a scenario, and of what learns in it: whose, in LaTeX, and as an SVG element or empty."""
     common = [("", latex) for latex in scenario.stated_equations]
-    named = [(kind_label(scenario.classes(), name), scenario.equation_of(name)) for name in scenario.chosen()]
-    return [(whose, latex, picture(latex)) for whose, latex in (*common, *named) if latex]
+    learner_equations = [
+        (kind_label(scenario.classes(), name), scenario.equation_of(name)) for name in scenario.chosen()
+    ]
+    return [(owner, latex, picture(latex)) for owner, latex in (*common, *learner_equations) if latex]
 
 
 def mathtext(latex: str) -> str:
@@ -38,8 +40,8 @@ def mathtext(latex: str) -> str:
     >>> print(mathtext(r"\epsilon_g = \tfrac1\pi\arccos R \ge 0, \quad \mathbf w \leftarrow \tfrac12\mathbf w"))
     \epsilon_g = \frac{1}{\pi}\arccos R \geq 0, \quad \mathbf{w} \leftarrow \frac{1}{2}\mathbf{w}
     """
-    for given, known in REWRITTEN:
-        latex = re.sub(given, known, latex)
+    for pattern, replacement in REWRITTEN:
+        latex = re.sub(pattern, replacement, latex)
     return latex
 
 
@@ -51,11 +53,11 @@ def _set(text: str) -> Any:
     figure = Figure()
     figure.set_layout_engine("none")
     figure.patch.set_alpha(0)
-    words = figure.text(0, 0, f"${text}$", size=SIZE, math_fontfamily="cm")
-    box = words.get_window_extent(FigureCanvasAgg(figure).get_renderer())
+    text_artist = figure.text(0, 0, f"${text}$", size=SIZE, math_fontfamily="cm")
+    box = text_artist.get_window_extent(FigureCanvasAgg(figure).get_renderer())
     margin = 2 * figure.dpi / 72
     figure.set_size_inches((box.width + 2 * margin) / figure.dpi, (box.height + 2 * margin) / figure.dpi)
-    words.set_position(((margin - box.x0) / figure.bbox.width, (margin - box.y0) / figure.bbox.height))
+    text_artist.set_position(((margin - box.x0) / figure.bbox.width, (margin - box.y0) / figure.bbox.height))
     return figure
 
 

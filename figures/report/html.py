@@ -67,16 +67,19 @@ def page(results: Results) -> str:
     from theory.dense_lines import each_line_once
 
     with each_line_once():
-        drawn, picture = charts(results), _picture(results)
-    script, elements = _embedded([chart for one in drawn.sets for chart in one.charts])
+        page_charts, picture = charts(results), _picture(results)
+    script, elements = _embedded([chart for chart_set in page_charts.sets for chart in chart_set.charts])
     remaining = iter(map(Markup, elements))
     parts = {
-        "equations": [(whose, latex, Markup(svg)) for whose, latex, svg in equations(results.scenario)],
-        "charts": drawn,
-        "sets": [(one.position, [(Markup(it), next(remaining)) for it in one.titles]) for one in drawn.sets],
-        "meanings": [(Markup(name), worded(meaning)) for name, meaning in drawn.meanings],
-        "left_out": [Markup(it) for it in drawn.left_out],
-        "xlabel": Markup(drawn.xlabel),
+        "equations": [(owner, latex, Markup(svg)) for owner, latex, svg in equations(results.scenario)],
+        "charts": page_charts,
+        "sets": [
+            (chart_set.position, [(Markup(title), next(remaining)) for title in chart_set.titles])
+            for chart_set in page_charts.sets
+        ],
+        "meanings": [(Markup(name), worded(meaning)) for name, meaning in page_charts.meanings],
+        "left_out": [Markup(entry) for entry in page_charts.left_out],
+        "xlabel": Markup(page_charts.xlabel),
         "picture": picture,
         "library": Markup(_library(Resources(mode="inline", components=["bokeh"], log_level="warn"))),
         "script": Markup(script),
@@ -150,8 +153,8 @@ def _bands(results: Results) -> str:
     """Name the bands of theory; nothing where there are none."""
     from figures import legends, series
 
-    shown = results.theory is not None and series.has_bands(results.scenario)
-    return plain(legends.band_of(results)).removeprefix("band: ") if shown else ""
+    has_bands = results.theory is not None and series.has_bands(results.scenario)
+    return plain(legends.band_of(results)).removeprefix("band: ") if has_bands else ""
 
 
 def _summary(results: Results) -> str:
@@ -168,19 +171,19 @@ def _summary(results: Results) -> str:
     if results.simulation is not None:
         parts.append(f"{seeds} seeds each" if seeds > 1 else "one seed each")
     if not scenario.on_data:
-        both = {"simulation": results.simulation, "theory": results.theory}
-        parts.append(" and ".join(name for name, part in both.items() if part is not None))
+        datasets = {"simulation": results.simulation, "theory": results.theory}
+        parts.append(" and ".join(name for name, part in datasets.items() if part is not None))
     return f"{kind}: {', '.join(parts)}."
 
 
 def _sizes(scenario: AbstractScenario) -> list[tuple[str, str]]:
     """Return the dimensions and seeds of the results, as symbol and values."""
-    known = [name for name in SIZES if hasattr(scenario, name)]
-    given = {plain(symbol(scenario, name)): points(getattr(scenario, name)) for name in known}
-    shown = {name: values for name, values in given.items() if values and None not in values}
+    keys = [name for name in SIZES if hasattr(scenario, name)]
+    values_by_symbol = {plain(symbol(scenario, name)): points(getattr(scenario, name)) for name in keys}
+    defined = {name: values for name, values in values_by_symbol.items() if values and None not in values}
     return [
         (name, ", ".join(f"{value:,g}" if _number(value) else str(value) for value in values))
-        for name, values in shown.items()
+        for name, values in defined.items()
     ] + [("seeds", str(scenario.seeds))]
 
 
@@ -211,17 +214,17 @@ def _picture(results: Results) -> dict[str, Any] | None:
     if not results.complete:
         return None
     try:
-        wish = _figure(results)
-        name, drawn, _ = figures.drawn(wish, results)
-        shown = wish if isinstance(wish, Composition) else name
+        choice = _figure(results)
+        name, drawn_figure, _ = figures.drawn(choice, results)
+        captioned = choice if isinstance(choice, Composition) else name
     except ConfigError as failure:
         return {"name": "", "shows": "", "caption": f"No figure: {failure}", "svg": ""}
     return {
         "name": name,
         "shows": figures.figures_of(results.scenario.CHOICE).get(name, ""),
-        "caption": Markup(re.sub("`([^`]*)`", r"<code>\1</code>", typeset(captions.caption(results, shown)))),
-        "svg": Markup(element(drawn)),
-        "inches": drawn.get_figwidth(),
+        "caption": Markup(re.sub("`([^`]*)`", r"<code>\1</code>", typeset(captions.caption(results, captioned)))),
+        "svg": Markup(element(drawn_figure)),
+        "inches": drawn_figure.get_figwidth(),
     }
 
 
@@ -230,8 +233,8 @@ def _figure(results: Results) -> str | Composition:
     import figures
 
     choice = results.scenario.CHOICE
-    drawn = [name for name in figures.figures_of(choice) if (_folder(results) / f"{name}.svg").is_file()]
-    return figures.named(results.figure, drawn[0] if drawn else "", choice)
+    drawn_names = [name for name in figures.figures_of(choice) if (_folder(results) / f"{name}.svg").is_file()]
+    return figures.named(results.figure, drawn_names[0] if drawn_names else "", choice)
 
 
 def _folder(results: Results) -> Path:
@@ -245,16 +248,16 @@ def _provenance(results: Results, part: str) -> dict[str, str]:
     dataset = getattr(results, part)
     if dataset is None:
         return {}
-    known = values_of(dataset.attrs)
-    versions = ", ".join(f"{name} {version}" for name, version in known.get("versions", {}).items())
+    attributes = values_of(dataset.attrs)
+    versions = ", ".join(f"{name} {version}" for name, version in attributes.get("versions", {}).items())
     return {
-        "source": worded(known.get("source", "")),
-        "commit": known.get("commit", "") or "none: installed",
+        "source": worded(attributes.get("source", "")),
+        "commit": attributes.get("commit", "") or "none: installed",
         "versions": versions,
-        "earlier versions": "; ".join(map(version_in_words, known.get("earlier", []))) or "none",
-        "your files": ", ".join(known.get("code", {})) or "none",
-        "python": known.get("python", ""),
-        "machine": known.get("machine", ""),
+        "earlier versions": "; ".join(map(version_in_words, attributes.get("earlier", []))) or "none",
+        "your files": ", ".join(attributes.get("code", {})) or "none",
+        "python": attributes.get("python", ""),
+        "machine": attributes.get("machine", ""),
         "when": _when(_folder(results) / f"{part}.zarr"),
     }
 
@@ -264,5 +267,5 @@ def _when(path: Path) -> str:
     events = [event["time"].replace("T", " ") for log in logs(path) for run in runs(log) for event in run]
     if events:
         return f"{min(events)} to {max(events)}, according to its log"
-    written = time.localtime((path / "zarr.json").stat().st_mtime)
-    return f"{time.strftime('%F %T', written)}, according to the date of its file"
+    date = time.localtime((path / "zarr.json").stat().st_mtime)
+    return f"{time.strftime('%F %T', date)}, according to the date of its file"
