@@ -1,9 +1,9 @@
-"""The figures of statmech, of simulation and theory: the overlay, which draws every scenario, and published figures.
+"""Figures of simulation and theory: the overlay, which draws every scenario, and published figures.
 
-A published figure is one file in a folder of `figures/published` with `AXES`, the sweep axes of which it shows every
-value, and a pure `draw(simulation, theory) -> Figure`, which raises `ConfigError` for results that it cannot show, one
-line in `PUBLISHED`, and one config. It may state `NEEDS`, variables and coordinates that only some results of its kind
-have, and `VALUES`, the only values of some keys that it can show.
+A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED`, and one config. The file
+defines `AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) -> Figure`, which raises
+`ConfigError` for results that it cannot show. Two constants are optional: `NEEDS`, variables and coordinates that only
+some results of its kind have, and `VALUES`, the only values of some keys that the figure can show.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-PUBLISHED = {  # by the key of the scenarios that they draw
+PUBLISHED = {  # indexed by the key of the kind of scenario
     "rule": {
         "ensemble": "Figures 1 to 4 of Miyoshi, Hara & Okada on one page",
         "hebb_ensemble": "Figure 1: effect of the ensemble in Hebbian learning",
@@ -114,7 +114,7 @@ PUBLISHED = {  # by the key of the scenarios that they draw
         "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
     },
 }
-FOLDERS = {  # of `figures/published`, by the same key
+FOLDERS = {  # subfolders of `figures/published`
     "rule": "online",
     "network": "networks",
     "loss": "losses",
@@ -129,7 +129,7 @@ FOLDERS = {  # of `figures/published`, by the same key
     "classifier": "classifiers",
 }
 OVERLAY = "overlay"
-OVERLAYS = {  # the names of the one overlay: of any kind of scenario, and of those with this key
+OVERLAYS = {  # all names draw the same overlay; None: any kind of scenario
     "overlay": None,
     "stored_overlay": "learner",
     "stopping_overlay": "boundary",
@@ -140,7 +140,9 @@ SHOWS = "any scenario: errors and order parameters, or what the section `figure`
 
 
 def figures_of(choice: str) -> dict[str, str]:
-    """Return the figures of scenarios with this key, such as "rule", and what each shows; the overlay is the last.
+    """Return the names and descriptions of the figures for a kind of scenario, such as "rule".
+
+    The overlay is the last.
 
     >>> list(figures_of("boundary")), list(figures_of("key of a kind of scenario without published figures"))
     (['stopping', 'stopping_law', 'stopping_overlay', 'overlay'], ['overlay'])
@@ -153,26 +155,26 @@ FIGURES = {choice: figures_of(choice) for choice in PUBLISHED}
 
 
 def named(figure: FigureKey, shipped: str, choice: str) -> str | Composition:
-    """Return the figure that a config asks for, or that of a shipped config, or the overlay.
+    """Choose the figure named in a config, the figure of a shipped config, or the overlay.
 
     Parameters
     ----------
     figure
-        The figure that a config names, what it says is drawn, or None.
+        The name of a figure or a composition from a config, or None.
     shipped
-        The name of a shipped config; "" for any other one.
+        The name of a shipped config, or "" for any other config.
     choice
-        The key of its kind of scenario, such as "rule".
+        The key of the kind of scenario, such as "rule".
 
     Returns
     -------
     str or Composition
-        The name of a figure of this kind, or what is drawn.
+        The name of a figure of this kind, or the composition.
 
     Raises
     ------
     ConfigError
-        For a figure that does not exist, or is of another kind.
+        For a figure that does not exist, or belongs to another kind of scenario.
 
     Examples
     --------
@@ -190,12 +192,12 @@ def named(figure: FigureKey, shipped: str, choice: str) -> str | Composition:
 
 
 def overlay_of(choice: str) -> str:
-    """Return the name of the overlay of scenarios with this key."""
+    """Return the name of the overlay for a kind of scenario."""
     return next((name for name, key in OVERLAYS.items() if key == choice), OVERLAY)
 
 
 class Drawn(NamedTuple):
-    """A figure with its name; if it replaces another one, why that could not be drawn."""
+    """A figure, its name and, if it replaces a requested figure, the reason."""
 
     name: str
     figure: Figure
@@ -203,12 +205,12 @@ class Drawn(NamedTuple):
 
 
 def drawn(name: str | Composition, results: Results) -> Drawn:
-    """Draw a figure by name, or the overlay, which shows any results, where the figure cannot show these.
+    """Draw a figure by name, or the overlay if the figure cannot show these results.
 
     Parameters
     ----------
     name
-        The name of a figure, or what is drawn.
+        The name of a figure, or a composition.
     results
         Simulation and theory.
 
@@ -231,7 +233,7 @@ def drawn(name: str | Composition, results: Results) -> Drawn:
         return Drawn(name, draw(name, results))
     except ConfigError as failure:
         reason = str(failure)
-    except (LookupError, ValueError, StatmechError) as failure:  # of values that nobody foresaw
+    except (LookupError, ValueError, StatmechError) as failure:  # unforeseen values
         reason = f"the figure {name} cannot show these results ({type(failure).__name__}: {failure})"
     overlay = overlay_of(results.scenario.CHOICE)
     return Drawn(overlay, draw(overlay, results), reason)
@@ -245,8 +247,8 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     name
         The name of a published figure, or "overlay" (`statmech figure --list`).
     simulation, theory
-        What `simulate.run` and `theory.solve` return; or `Results`, which hold both. A study on data has no theory.
-        Axes that the figure shows and the sweep does not have become axes of one value.
+        The results of `simulate.run` and `theory.solve`, or `Results`, which hold both. A study on data has no theory.
+        Axes of the figure that are not swept become axes with one value.
 
     Returns
     -------
@@ -255,7 +257,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     Raises
     ------
     ConfigError
-        For a figure that does not exist, is of another kind of scenario, or cannot show these results.
+        For a figure that does not exist, belongs to another kind of scenario, or cannot show these results.
 
     Examples
     --------
@@ -306,9 +308,9 @@ def compose(results: Results | Mapping[str, Results], wish: Composition) -> Figu
     Parameters
     ----------
     results
-        Simulation and theory; or several of them, of any kinds, by their labels.
+        Simulation and theory, or a mapping from labels to results of any kinds.
     wish
-        What is drawn (`statmech.scenarios.composition.Composition`).
+        The variables and axes to draw (`statmech.scenarios.composition.Composition`).
 
     Returns
     -------
@@ -317,7 +319,7 @@ def compose(results: Results | Mapping[str, Results], wish: Composition) -> Figu
     Raises
     ------
     ConfigError
-        For what these results do not have, and for points that cannot be read.
+        For variables or axes that these results lack, and for points that cannot be read.
 
     Examples
     --------
@@ -338,7 +340,9 @@ eps_g_majority_vote, eps_g_weight_mean.
 
 
 def module_of(name: str) -> Any:
-    """Return the module of a published figure; None for an overlay.
+    """Import the module of a published figure.
+
+    Returns None for an overlay.
 
     >>> module_of("variety").AXES, module_of("overlay")
     (('rule',), None)

@@ -1,8 +1,8 @@
-"""The arrangement of results in a figure: what lies along x, in colours, by markers and in panels.
+"""The arrangement of results in a figure: the axes along x, in colours, by markers and in panels.
 
-The abscissa is the one that its kind is usually drawn against (t, alpha, ...) if it has several values, otherwise the
-longest axis of numbers; a `Composition` may name another one. Of an axis with many ordered values that is not along x a
-few are shown, of recorded times the last.
+The abscissa is the usual key of the kind of scenario (t, alpha, ...) if it has several values, otherwise the longest
+numeric axis. A `Composition` may name another abscissa. A long numeric axis that is not the abscissa is shown at a few
+of its values, and recorded times at the last one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
     from statmech.scenarios.variables import Variable
 
 
-LISTED = 12  # ordered values, up to which a legend lists each
+LISTED = 12  # a legend lists only a few values of a longer axis
 
 
 @dataclass(frozen=True)
 class Part:
-    """Results in a figure: their layout, the variable along the horizontal axis if it is not an axis, their label
-    among other results, what is stated of them once, and the colours of their curves."""
+    """Results in a figure, with their layout and the colours of their curves.
+
+    `plane` is the variable on the horizontal axis if it shows a variable, `label` names these results among others,
+    and `stated` are texts for the title.
+    """
 
     results: Results
     layout: Layout
@@ -38,26 +41,26 @@ class Part:
     label: str = ""
     stated: tuple[str, ...] = ()
     hues: tuple[Any, ...] = (COLOURS[0],)
-    first: int = 0  # of its colours and markers among those of all results
-    number: int = 0  # of the results
+    first: int = 0  # index of the first colour and marker, counted over all results
+    number: int = 0  # index of these results
 
     @property
     def x(self) -> str:
-        """The axis along which curves run."""
+        """The axis along x."""
         return self.layout.x
 
     @property
     def sizes(self) -> list[str]:
-        """Input dimension and number of runs."""
+        """Texts for the input dimension and the number of runs."""
         return [size for size in labels.size_of(self.results.either).split(", ") if size]
 
     @property
     def dashes(self) -> Any:
-        """The dashes of its lines of theory: of several results, those of one may be hidden by those of another."""
+        """The dashes of lines of theory, which differ between results so that lines do not hide each other."""
         return DASHES[self.number % len(DASHES)]
 
     def marker(self, index: int) -> str:
-        """Return the marker of the index-th position or, where none has a marker, colour; cycles of colours differ."""
+        """Return the marker of the index-th position on the marker axis or, without one, of the index-th colour."""
         index += 0 if self.layout.markers else self.first
         return str(look_of(index)["marker"])
 
@@ -69,7 +72,7 @@ class Part:
 
 
 def abscissa(results: Results) -> str | None:
-    """Return the axis, or the single value, that results are drawn against; None if they have rows instead."""
+    """Return the axis, or the key of a single value, that results are drawn against, or None if they have rows."""
     data, usual_key = results.either, labels.abscissa(results.scenario)
     numeric = [axis for axis in series.axes(data) if series.is_numeric(data, axis)]
     if results.scenario.on_data or (usual_key is None and not numeric):
@@ -79,9 +82,9 @@ def abscissa(results: Results) -> str | None:
 
 
 def arranged(every: Mapping[str, Results], wish: Composition) -> list[Part]:
-    """Return the parts of a figure of results with these labels; none if they have rows.
+    """Arrange labelled results as the parts of a figure. The list is empty if they have rows.
 
-    Raises `ConfigError` for results that have no common axis along x, or lack a variable that is asked for.
+    Raises `ConfigError` for results that have no common axis along x, or lack a requested variable.
     """
     parts = [_part(label, results, wish) for label, results in every.items()]
     if None in parts and len(parts) == 1:
@@ -94,9 +97,9 @@ def arranged(every: Mapping[str, Results], wish: Composition) -> list[Part]:
 
 
 def variables(results: Results, wish: Composition) -> dict[str, Variable]:
-    """Return the variables that are asked for, or those that a figure shows unasked.
+    """Return the requested variables, or the variables that a figure shows by default.
 
-    Raises `ConfigError` if one that is asked for has no value.
+    Raises `ConfigError` if a requested variable has no value.
     """
     if not wish.y:
         candidates = series.of_interest(results)
@@ -111,7 +114,7 @@ def variables(results: Results, wish: Composition) -> dict[str, Variable]:
 
 
 def common_variables(parts: list[Part], wish: Composition) -> dict[str, Variable]:
-    """Return the variables of a figure of several results: those that all have or, if there is none, that some have."""
+    """Return the variables that all parts of a figure share or, without such a variable, all variables."""
     variables_by_part = [variables(part.results, wish) for part in parts]
     merged = {name: variable for part_variables in variables_by_part for name, variable in part_variables.items()}
     return {
@@ -122,7 +125,7 @@ def common_variables(parts: list[Part], wish: Composition) -> dict[str, Variable
 
 
 def _part(label: str, results: Results, wish: Composition) -> Part | None:
-    """Return the layout of one of the results, with theory on a dense grid and divided as asked for."""
+    """Arrange one of the results: choose its layout, solve theory on a dense grid, and divide variables."""
     axes_by_name = {name: dim for dim in series.axes(results.either) for name in series.along(results.either, dim)}
     plane = wish.x if wish.x in drawable(results.scenario) else ""
     x_axis = axes_by_name.get(wish.x or "", wish.x)
@@ -142,7 +145,7 @@ def _part(label: str, results: Results, wish: Composition) -> Part | None:
 
 
 def _thinned(results: Results, x: str, asked: list[str]) -> tuple[Results, list[str]]:
-    """Return results at a few positions of long axes, of recorded times the last; and what has been left out."""
+    """Select a few positions on long axes, the last one for recorded times, and describe the omitted values."""
     data, notes = results.either, []
     long = [axis for axis in series.axes(data) if axis != x and data.sizes[axis] > LISTED]
     for axis in (axis for axis in long if series.is_numeric(data, axis)):
@@ -162,7 +165,7 @@ def _values(results: Results, axis: str) -> list[str]:
 
 
 def _check_common(parts: list[Part]) -> None:
-    """Results in one figure have one axis along x, and one of them several values of it."""
+    """Raise `ConfigError` if the parts of a figure have different axes or variables along x."""
     labels_by_x = {part.plane or series.along(part.results.either, part.x)[0]: part.label for part in reversed(parts)}
     if len(labels_by_x) > 1:
         descriptions = " and ".join(
@@ -172,7 +175,7 @@ def _check_common(parts: list[Part]) -> None:
 
 
 def _coloured(parts: list[Part]) -> list[Part]:
-    """Give each part its colours: those of its axes or, beside other results, the next ones."""
+    """Assign colours to each part: the colours of its axes or, among several results, the next unused ones."""
     if len(parts) == 1:
         hues = series.colours_of(parts[0].results.either, parts[0].layout.colours)
         return [replace(parts[0], hues=tuple(hues))]
@@ -187,9 +190,9 @@ def _coloured(parts: list[Part]) -> list[Part]:
 
 
 def problems_of(every: Mapping[str, Any], wish: Composition) -> list[str]:
-    """Return why results of scenarios with these labels cannot be drawn as asked for, a sentence each.
+    """Return the reasons why labelled scenarios cannot be drawn in this composition, a sentence each.
 
-    Of several, some may have a single value of x, or lack an axis that distinguishes the curves of others.
+    Among several scenarios, some may have a single value of x or lack an axis that distinguishes other curves.
     """
     problems_by_label = {label: list(wish.problems(scenario)) for label, scenario in every.items()}
     shared_keys = {

@@ -1,8 +1,8 @@
-r"""Captions of figures: what is drawn, its parameters, N, the number of runs, what bars and lines are, and the command.
+r"""Captions of figures: content, parameters, N, number of runs, meaning of bars and lines, and the command.
 
-A published figure states what it shows in its `CAPTION`, and in `POINTS` and `LINES` what those are where they are not
-means over runs and theory; the rest follows from the results. Text is LaTeX inside dollar signs, for the `.tex` file
-beside a figure; the `.txt` file has it in plain letters.
+The module of a published figure describes its content in `CAPTION`. It explains its points and lines in `POINTS` and
+`LINES` if they are not means over runs and theory. The rest follows from the results. Text between dollar signs is
+LaTeX, for the `.tex` file that is saved with a figure. The `.txt` file has the caption in plain letters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statmech.scenarios.variables import ERROR
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-SPECIAL = re.compile(r"([#%&_])")  # of LaTeX, outside mathematics
+SPECIAL = re.compile(r"([#%&_])")  # characters to escape outside mathematics
 
 
 def caption(results: Results, figure: str | Composition) -> str:
@@ -36,7 +36,7 @@ def caption(results: Results, figure: str | Composition) -> str:
     results
         Simulation and theory that are drawn.
     figure
-        The name of a published figure or of the overlay, or what is drawn.
+        The name of a published figure or of the overlay, or a composition.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def caption(results: Results, figure: str | Composition) -> str:
 
 
 def save(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
-    """Write the caption beside a figure, as plain text and as LaTeX to include.
+    """Write the caption of a figure to two files, as plain text and as LaTeX to include.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def save(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
     Raises
     ------
     StoreError
-        If one cannot be written.
+        If a file cannot be written.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def save(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
 
 
 def save_text(text: str, stem: Path) -> list[Path]:
-    """Write a caption in LaTeX beside a figure, as plain text and as LaTeX to include."""
+    """Write a LaTeX caption to two files, as plain text and as LaTeX to include."""
     contents = {"txt": plain(text), "tex": _latex(text)}
     return files.write_beside(
         stem, {suffix: f"{content}\n".encode(errors="backslashreplace") for suffix, content in contents.items()}
@@ -108,7 +108,7 @@ def _sentences(results: Results, figure: str | Composition) -> Iterator[str]:
 
 
 def _shown(results: Results, figure: str | Composition) -> str:
-    """Return the content of the figure, in its own words."""
+    """Return the first sentence of a caption, which describes the content of the figure."""
     from figures import OVERLAYS, PUBLISHED
 
     composition = figure if isinstance(figure, Composition) else Composition()
@@ -122,7 +122,7 @@ def _shown(results: Results, figure: str | Composition) -> str:
 
 
 def _against(results: Results, wish: Composition) -> str:
-    """Return what lies along the horizontal axis, in words."""
+    """Return the phrase of a caption that names the horizontal axis, such as " against t"."""
     if wish.x in drawable(results.scenario):
         return f" against {symbols(results, [wish.x])}"
     x = wish.x or arrangement.abscissa(results)
@@ -133,14 +133,14 @@ def _against(results: Results, wish: Composition) -> str:
 
 
 def symbols(results: Results, names: Iterable[str | None]) -> str:
-    """Return the symbols of variables as a list in words."""
+    """Return the symbols of variables, joined by commas and "and"."""
     variables = drawable(results.scenario)
     texts = [variables[name].symbol for name in names if name]
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _own(results: Results, figure: str | Composition, sentence: str) -> str | None:
-    """Return the figure's own `CAPTION`, `POINTS` (what points and bars are) or `LINES`; None: that of every figure."""
+    """Return a sentence that a figure's module defines (`CAPTION`, `POINTS` or `LINES`), or None for the default."""
     from figures import module_of
 
     text: str | None = None if isinstance(figure, Composition) else getattr(module_of(figure), sentence, None)
@@ -148,7 +148,7 @@ def _own(results: Results, figure: str | Composition, sentence: str) -> str | No
 
 
 def _parameters(results: Results) -> str:
-    """Return the values of all keys that determine the numbers; those of an axis are a list or a range."""
+    """Describe all keys that determine the numbers, with a list or a range of values for an axis."""
     scenario = results.scenario
     keys, choice = stated_keys.of(scenario), scenario.CHOICE
     learns = f"{choice.capitalize()}: {stated_keys.in_words(scenario, choice, stated_keys.written(scenario)[choice])}"
@@ -190,18 +190,18 @@ def _lines(results: Results, figure: str | Composition) -> Iterator[str]:
 
 
 def _further(figure: str | Composition) -> Iterator[str]:
-    """Say what the points of a file, and the lines of fits, are."""
+    """Describe the points from a file and the lines of fits."""
     if isinstance(figure, Composition) and figure.points:
         yield f"Diamonds: {Path(figure.points).name}."
     if isinstance(figure, Composition) and figure.fit:
         yield (
             "Broad lines: power laws fitted to the upper half of the logarithmic range, with jackknife errors of the "
-            "exponents; those of theory are fitted likewise."
+            "exponents. Exponents of theory are fitted in the same way."
         )
 
 
 def command(results: Results, figure: str | Composition) -> str:
-    """State the command that draws the figure: as given, of a shipped config with overrides, or of the results."""
+    """Return the command that draws a figure: as typed, for a shipped config with overrides, or for stored results."""
     if results.command:
         return results.command
     if isinstance(figure, Composition):
@@ -219,7 +219,7 @@ def command(results: Results, figure: str | Composition) -> str:
 
 
 def command_of(folders: Iterable[str], wish: Composition) -> str:
-    """State the command that draws what is asked for of folders of results.
+    """Return the shell command that draws a composition of these result folders.
 
     >>> command_of(["svm", "bayes"], Composition(y=["eps_g", "R"], fit=True))
     'statmech figure svm bayes --y eps_g,R --fit'
@@ -231,7 +231,7 @@ def command_of(folders: Iterable[str], wish: Composition) -> str:
 
 
 def caption_of_several(every: Mapping[str, Results], wish: Composition) -> str:
-    """Return the caption of a figure of several results with these labels, in LaTeX."""
+    """Return the LaTeX caption of a figure that combines several labelled results."""
     first = next(iter(every.values()))
     parts = arrangement.arranged(every, wish)
     variable_text, abscissa_text = symbols(first, arrangement.common_variables(parts, wish)), _against(first, wish)
@@ -246,7 +246,7 @@ def caption_of_several(every: Mapping[str, Results], wish: Composition) -> str:
 
 
 def _config_of(results: Results, figure: str) -> tuple[str, Any] | None:
-    """Return the shipped config of these results: that of their name, or of the figure's, if it is of the same kind."""
+    """Find a shipped config of the same kind, by the name of the results or of the figure."""
     for name in (results.name, figure):
         if name in config.shipped():
             try:

@@ -1,7 +1,8 @@
 """The concept that a sparse perceptron has learnt: one bar per conjunction, as long as its weight.
 
-A conjunction that is true votes for one class, one that is false for the other: colour and side show for which it votes
-where it is true. Each of more than two classes has its own perceptron, against the rest, and its own colour.
+A true conjunction votes for one class, a false one for the other. Colour and side of a bar show the class that a true
+conjunction votes for. With more than two classes, each class has its own perceptron (one against the rest) and its own
+colour.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from figures.style import COLOURS, PAGE, SMALL, styled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST, WIDTH = 25, 44  # bars, and letters per line beside them
-LINE = 0.155  # inches of height
+MOST, WIDTH = 25, 44  # letters per line
+LINE = 0.155  # inches
 
 
 class Bar(NamedTuple):
-    """The text beside a bar, its signed weight, its colour and the meaning of the colour."""
+    """A bar: the text of its conjunction, its signed weight, its colour and the meaning of the colour."""
 
     condition: str
     weight: float
@@ -35,7 +36,7 @@ class Bar(NamedTuple):
 def draw(concept: Any, most: int = MOST) -> Figure:
     """Draw the weighted conjunctions of a fitted `SparsePerceptron`, or of a list of pairs (text, signed weight).
 
-    The heaviest on top, class by class; only the `most` heaviest if there are more.
+    Bars are sorted by class and weight, the heaviest on top. At most the `most` heaviest bars are drawn.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def draw(concept: Any, most: int = MOST) -> Figure:
 
 
 def _draw(ax: Axes, bars: list[Bar], lines: list[list[str]]) -> None:
-    """Bars from top to bottom, each as high as its text, with the weight at its end."""
+    """Draw bars from top to bottom, each as high as its text, with the weight at its end."""
     top, centres = 0.0, []
     for bar, text in zip(bars, lines, strict=True):
         height = len(text) + 0.5
@@ -95,7 +96,7 @@ def _draw(ax: Axes, bars: list[Bar], lines: list[list[str]]) -> None:
 
 
 def _wrapped(condition: str) -> list[str]:
-    """Lines of at most `WIDTH` letters, broken before an `and` where one stands.
+    """Wrap a condition to lines of at most `WIDTH` letters, broken before an `and` if possible.
 
     >>> _wrapped("religious-groups-in-schools = n and export-act-south-africa = y and crime = n")
     ['religious-groups-in-schools = n', 'and export-act-south-africa = y', 'and crime = n']

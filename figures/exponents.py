@@ -1,9 +1,9 @@
 r"""Exponents of power laws, fitted to means over runs.
 
 The exponent of :math:`y\propto x^a` is the slope of a straight line through :math:`\log\langle y\rangle` against
-:math:`\log x`, fitted by least squares to the upper half of the logarithmic range of x, where power laws of large x are
-seen. Its error is that of a jackknife over runs: points of the same runs at several times are correlated, and the
-scatter about the line would not show it.
+:math:`\log x`, fitted by least squares to the upper half of the logarithmic range of x, where power laws of large x
+appear. The error is computed by a jackknife over runs, because points of the same runs at several times are correlated,
+so that the scatter about the line underestimates the error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-LEAST = 3  # points of a fit
+LEAST = 3
 
 
 class Exponent(NamedTuple):
@@ -43,16 +43,16 @@ def exponent(x: np.ndarray, runs: np.ndarray, start: float = 0.0) -> Exponent | 
     Parameters
     ----------
     x
-        Places (n,).
+        Abscissae (n,).
     runs
-        Values of each run there, (seeds, n); NaN where a run has none.
+        Values (seeds, n) of each run at x, NaN where a value is missing.
     start
-        Where the fit begins; by default at the geometric mean of the ends.
+        The smallest x of the fit, by default the geometric mean of the ends.
 
     Returns
     -------
     Exponent
-        None for fewer than three positive points there.
+        None for fewer than three positive points in this range.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 
 def _jackknife(x: np.ndarray, runs: np.ndarray) -> float:
-    """The standard error of the slope: from fits to the means without one run each; NaN if a mean is not positive."""
+    """Compute the standard error of the slope from fits that omit one run each, NaN if a mean is not positive."""
     count = len(runs)
     means = [_mean(np.delete(runs, seed, axis=0)) for seed in range(count)] if count > 1 else []
     if not means or not np.all(np.array(means) > 0):

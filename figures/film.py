@@ -1,4 +1,4 @@
-"""Films of published figures: a GIF beside the figure, where its module has `film`."""
+"""Films of published figures: a GIF that is saved with the figure if its module defines `film`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 COLOURS = 32
-Frames = Iterable[tuple["Figure", int]]  # each with the milliseconds that it is shown
+Frames = Iterable[tuple["Figure", int]]  # each with its duration in milliseconds
 
 
 def of(name: str, results: Results) -> Frames | None:
-    """Return the frames of a figure's film; None if it has none.
+    """Return the frames of a figure's film, or None without a film.
 
     >>> of("overlay", None) is None
     True
@@ -36,16 +36,19 @@ def of(name: str, results: Results) -> Frames | None:
 
 
 def save(name: str, results: Results, stem: Path) -> list[Path]:
-    """Write the film of a figure as a GIF, complete or not at all; nothing if it has none.
+    """Write the film of a figure, if it has one, as a GIF that is complete or not written at all.
 
-    Returns the files. Raises `StoreError` if one cannot be written.
+    Returns the files. Raises `StoreError` if a file cannot be written.
     """
     frames = of(name, results)
     return [] if frames is None else files.write_beside(stem, {"gif": content(frames)})
 
 
 def content(frames: Frames) -> bytes:
-    """Frames as a GIF that starts again after its last one; the same frames give the same bytes."""
+    """Encode frames as a GIF that repeats endlessly.
+
+    The same frames give the same bytes.
+    """
     pictures, durations = zip(*_pictures(frames), strict=True)
     palette = pictures[-1].quantize(COLOURS, Image.Quantize.MAXCOVERAGE)  # the last frame has every colour
     small = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]

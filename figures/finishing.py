@@ -1,4 +1,4 @@
-"""Parts that all figures share: letters of panels, the size and number of runs, one key of points and lines."""
+"""Common parts of all figures: panel letters, the size and number of runs, and a note on points and lines."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ POINTS, BARS = "points: simulation", " (mean, standard error)"
 LINES = "lines: theory"
 ERRORS, FOLDS = "bars: standard errors", "bars: standard errors over folds"
 GREY = "0.35"
-WHOLE = ("step $", "epochs", "updates", "units", "students")  # in labels of axes of whole numbers
-OF_POINTS, OF_LINES = ("simulation", "measured", "learners"), ("theory", "equations")  # in legends that say themselves
+WHOLE = ("step $", "epochs", "updates", "units", "students")  # parts of the labels of integer axes
+OF_POINTS, OF_LINES = ("simulation", "measured", "learners"), ("theory", "equations")  # make a note redundant
 
 
 def finished(
     figure: Figure, results: Results, points: str | None = None, lines: str | None = None, *, headed: bool = True
 ) -> Figure:
-    """Add to a figure what it lacks: letters of its panels, N and seeds above them, and the key of points and lines.
+    """Complete a figure with panel letters, N and the number of seeds, and a note on points and lines.
 
     Parameters
     ----------
     figure, results
         A figure, and the results that it shows.
     points, lines
-        What the figure says of its points and lines in its caption; "" if they are not means over runs and theory.
-
+        Sentences of the caption on points and lines, "" if they are not means over runs and theory.
     headed
-        False for results of several sizes, which the legend states.
+        False for results of several sizes, which are part of the legend.
 
     Returns
     -------
@@ -61,7 +60,7 @@ def finished(
 
 
 def _round_ticks(ax: Axes) -> None:
-    """Set ticks of linear axes at multiples of 1, 2 or 5, of steps, epochs and units at whole numbers."""
+    """Set ticks of linear axes at multiples of 1, 2 or 5, and at integers for steps, epochs and units."""
     for axis in (ax.xaxis, ax.yaxis):
         if isinstance(axis.get_major_locator(), AutoLocator):
             is_integer = any(label in axis.get_label_text() for label in WHOLE)
@@ -74,7 +73,10 @@ def panels_of(figure: Figure) -> list[Axes]:
 
 
 def _words(results: Results, points: str | None, lines: str | None, said: str) -> list[str]:
-    """Return what points, bars and lines are, as far as it is not said; of a study on data what its bars are."""
+    """Explain points, bars and lines in short notes, unless the legend (`said`) already does.
+
+    For a study on data only the error bars are explained.
+    """
     if results.theory is None:
         return [FOLDS] if points is None and "fold" in results.either.dims and "error" not in said else []
     barred = points is None or "standard error" in points
@@ -92,7 +94,7 @@ def _titles(ax: Axes) -> str:
 
 
 def _key(figure: Figure, results: Results, points: str | None, lines: str | None) -> None:
-    """Write as the title of the legend below what it does not say of points, bars and lines."""
+    """Write notes on points, bars and lines as the title of the lower legend."""
     legends = [legend for legend in (*figure.legends, *(ax.get_legend() for ax in figure.axes)) if legend is not None]
     legend_text = " ".join(text.get_text() for legend in legends for text in legend.get_texts())
     lower_legend: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")

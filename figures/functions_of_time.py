@@ -1,4 +1,4 @@
-"""The functions of time that keys of a scenario are, as variables that charts can show beside the errors."""
+"""Keys of a scenario that are functions of time, as variables that charts can show next to the errors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
     from statmech.scenarios.base import AbstractScenario
 
-OF_T = "_of_t"  # after the name of a key, that of its variable
+OF_T = "_of_t"  # the name of a variable is the name of its key with this suffix
 
 
 def changing(scenario: AbstractScenario) -> dict[str, tuple[Any, ...]]:
-    """Return the values of each key of which any is a function of time.
+    """Return the values of each key that has a function of time among its values.
 
     >>> from statmech import Scenario
     >>> [*changing(Scenario(rule="hebb", t=9, flip=[0.1, {"at": [0, 5], "is": [0.2, 0]}]))]
@@ -32,7 +32,7 @@ def changing(scenario: AbstractScenario) -> dict[str, tuple[Any, ...]]:
 
 
 def variables(scenario: AbstractScenario) -> dict[str, Variable]:
-    """Return a variable for each key that changes with time, if times are recorded."""
+    """Return a variable for each time-dependent key, if times are recorded."""
     described = {name: scenario.describe(name) for name in changing(scenario)} if "t" in scenario.recorded else {}
     return {
         name + OF_T: Variable(("t",), f"{key.meaning}, at time t", key.label, role="control")
@@ -41,7 +41,7 @@ def variables(scenario: AbstractScenario) -> dict[str, Variable]:
 
 
 def with_functions(results: Results) -> Results:
-    """Return results whose theory has the keys that change with time as variables."""
+    """Add the time-dependent keys as variables to the theory of results."""
     names = [*changing(results.scenario)] if "t" in results.scenario.recorded else []
     if not names or results.theory is None:
         return results
@@ -52,7 +52,7 @@ def with_functions(results: Results) -> Results:
 
 
 def jumps(scenario: AbstractScenario) -> tuple[float, ...]:
-    """Return the times after 0 at which a key jumps from one value to another."""
+    """Return the positive times of jumps of any key."""
     controls = [value for values in changing(scenario).values() for value in values if isinstance(value, Control)]
     return tuple(edge for edge in edges_of(controls) if edge > 0)
 
@@ -68,7 +68,7 @@ def _with(scenario: AbstractScenario, names: list[str], part: xr.Dataset) -> xr.
 
 
 def _values(scenario: AbstractScenario, name: str, part: xr.Dataset) -> xr.DataArray:
-    """Return a key at the times of a dataset; at its optimum where it is wanted there."""
+    """Compute a key at the times of a dataset, with optimal values taken from theory."""
     import xarray as xr
 
     t = part.t.values
@@ -82,7 +82,7 @@ def _values(scenario: AbstractScenario, name: str, part: xr.Dataset) -> xr.DataA
 
 
 def _at(value: Any, t: np.ndarray) -> np.ndarray:
-    """Return a value at times t, NaN if it is an optimum, which theory knows."""
+    """Evaluate a value at times t, as NaN if it is optimised by theory."""
     if isinstance(value, Control):
         return value.at(t)
     return np.full(t.shape, np.nan if is_over_time(value) else value, float)

@@ -1,4 +1,4 @@
-"""A grid of panels without empty places: where the last row has fewer, these are wider."""
+"""A grid of panels without gaps: rows with fewer panels have wider panels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(panels: int, most: int) -> list[int]:
-    """Return the number of panels in each row, as equal as they can be with at most so many columns.
+    """Distribute panels over rows of nearly equal length, with at most `most` columns.
 
     >>> rows_of(4, 3), rows_of(5, 3), rows_of(7, 3)
     ([2, 2], [3, 2], [3, 2, 2])
@@ -23,9 +23,9 @@ def rows_of(panels: int, most: int) -> list[int]:
 
 
 def panels_of(panels: int, most: int, height: float, width: float, head: float = 0.0) -> tuple[Figure, list[Axes]]:
-    """Begin a figure with so many panels of this height, in inches; return it and the panels, row by row.
+    """Create a figure with a grid of panels and return both, with the panels row by row.
 
-    The head is the height of title and legend.
+    All lengths are in inches. `head` is the height of title and legend.
     """
     rows = rows_of(panels, most)
     figure = blank(width, head + height * len(rows))

@@ -1,4 +1,4 @@
-"""Faults of a figure that a machine can see: what a referee would send back before reading it."""
+"""Faults of a figure that a program can find and that a referee would object to at first sight."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-LEAST_TEXT = 6.0  # points, at the width of a column
-JAG = 0.12  # radians by which a smooth line may turn to one side and back at neighbouring points
-DENSE = 30  # points of a line, from which on it stands for a smooth function
-LAP = 1.0  # pixels by which boxes of texts may overlap
-MIN_TICK_GAP = 3.0  # pixels between the labels of two ticks, which would otherwise read as one number
-NAMELESS = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")  # a title of run counts
-WORD = re.compile(r"[^\W\d_]{2}")  # the start of a label of a tick that is no number
-SLACK = 1.5  # pixels that a point may lie outside its axes
-NEUTRAL = 0.12  # the most that the channels of a grey differ
+LEAST_TEXT = 6.0  # in a figure as wide as a column
+JAG = 0.12  # a smooth line does not turn more to one side and back at neighbouring points
+DENSE = 30  # a line with fewer points need not be smooth
+LAP = 1.0  # pixels
+MIN_TICK_GAP = 3.0  # pixels: closer labels would read as one number
+NAMELESS = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")  # a title that only counts runs
+WORD = re.compile(r"[^\W\d_]{2}")  # matches tick labels that are names, not numbers
+SLACK = 1.5  # a point may lie this far outside its axes
+NEUTRAL = 0.12  # between the colour channels, each from 0 to 1
 _NOWHERE = np.zeros((0, 2))
 
 
 def faults(figure: Figure, results: Results | None = None) -> list[str]:
     """List the faults of a figure, a sentence each.
 
-    Data outside axes, below a legend or missing from it; too many markers and jagged lines; text that is small, raw
-    TeX, beyond the canvas or over other text; labels of ticks that touch; a title that names nothing. With results
-    also points that are at no value of the key along x.
+    Faults of data are points that lie outside the axes, below a legend or are missing in it, crowded markers, and jagged
+    lines. Faults of text are small text, raw TeX, text beyond the canvas or over other text, labels of ticks that
+    touch, and a title without content. With results, points at an x that is no value of its key are faults as well.
 
-    Artists with the gid "aid" need no legend; an axes with an artist of gid "outside" says itself what lies outside.
+    Artists with the gid "aid" need no legend. Axes with an artist of gid "outside" may have points outside.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def faults(figure: Figure, results: Results | None = None) -> list[str]:
 
     Returns
     -------
-    The faults; none of a figure that passes.
+    The faults. The list is empty for a figure without faults.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def _axes(figure: Figure) -> Iterator[tuple[int, Axes]]:
 
 
 def _pixels(ax: Axes, artist: Any) -> np.ndarray:
-    """Return the points of an artist in pixels, those without a place on a logarithmic axis left out."""
+    """Return the points of an artist in pixels, without points that a logarithmic axis cannot show."""
     if isinstance(artist, Line2D):
         data, transform = np.asarray(artist.get_xydata(), float), artist.get_transform()
     elif isinstance(artist, LineCollection):
@@ -103,7 +103,7 @@ def _pixels(ax: Axes, artist: Any) -> np.ndarray:
 
 
 def _artists(ax: Axes) -> Iterator[Any]:
-    """Lines, error bars and points that show data."""
+    """Yield the lines, error bars and points that show data."""
     artists: list[Any] = [*ax.lines, *ax.collections]
     for artist in artists:
         is_data = isinstance(artist, Line2D | LineCollection) or (
@@ -114,7 +114,7 @@ def _artists(ax: Axes) -> Iterator[Any]:
 
 
 def _outside(figure: Figure) -> Iterator[str]:
-    """Points, and ends of error bars, outside their axes."""
+    """Report points and ends of error bars outside their axes."""
     for number, ax in _axes(figure):
         if any(artist.get_gid() == OUTSIDE for artist in [*ax.texts, *ax.lines, *ax.patches]):
             continue
@@ -127,7 +127,7 @@ def _outside(figure: Figure) -> Iterator[str]:
 
 
 def _displaced(figure: Figure, results: Results) -> Iterator[str]:
-    """Points that are at no value of a key, on a horizontal axis with the symbol of this key."""
+    """Report points at an x that is no value of the key on the horizontal axis."""
     data, scenario = results.either, results.scenario
     names = [str(name) for name in data.coords if name in scenario.every_key() and data[name].dtype.kind in "iuf"]
     for number, ax in _axes(figure):
@@ -146,7 +146,7 @@ def _legends(figure: Figure) -> list[Legend]:
 
 
 def _covered(figure: Figure) -> Iterator[str]:
-    """Data below a legend: points, or a line that runs through it."""
+    """Report data below a legend: points, or a line that crosses it."""
     for legend in _legends(figure):
         box = legend.get_window_extent()
         for number, ax in _axes(figure):
@@ -162,11 +162,11 @@ def _meets(places: np.ndarray, box: Any, joined: bool) -> bool:
 
 
 def _unnamed(figure: Figure) -> Iterator[str]:
-    """Colours of lines and points that no legend, label or title names."""
+    """Report colours of lines and points that no legend, label or title explains."""
     legend_colours = {_colour(handle) for legend in _legends(figure) for handle in _handles(legend)}
     legend_colours |= {
         _rgb(text.get_color()) for text in figure.findobj(Text) if text.get_text()
-    }  # text beside a curve names it
+    }  # coloured text next to a curve names the curve
     for number, ax in _axes(figure):
         lines_by_colour = {
             _rgb(line.get_color()): line
@@ -216,7 +216,7 @@ def _small(figure: Figure) -> Iterator[str]:
 
 
 def _crowded(figure: Figure) -> Iterator[str]:
-    """Curves with more markers than a reader can distinguish."""
+    """Report curves with more markers than a reader can distinguish."""
     for number, ax in _axes(figure):
         for line in ax.lines:
             has_markers = str(line.get_marker()) not in ("None", "", " ") and line.get_gid() != AID
@@ -224,18 +224,18 @@ def _crowded(figure: Figure) -> Iterator[str]:
                 _pixels(ax, line) if has_markers and line.get_markevery() is None and line.get_visible() else _NOWHERE
             )
             count, steps = len(points), np.diff(points[:, 0])
-            scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane, along no axis
+            scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane, x is not ordered
             if count > MOST_POINTS and not (scattered or _is_bar(line)):
                 yield f"axes {number}: {count} markers of one curve"
 
 
 def _is_bar(line: Line2D) -> bool:
-    """True for the caps of error bars, and for dashes of theory."""
+    """Return True for caps of error bars and for dashes of theory."""
     return str(line.get_marker()) in ("_", "|")
 
 
 def _jagged(figure: Figure) -> Iterator[str]:
-    """Dense solid lines without markers that turn to one side and back within three points."""
+    """Report dense solid lines without markers that turn to one side and back within three points."""
     for number, ax in _axes(figure):
         for line in ax.lines:
             is_solid = (
@@ -250,7 +250,7 @@ def _jagged(figure: Figure) -> Iterator[str]:
 
 
 def _pieces(line: Line2D) -> list[np.ndarray]:
-    """Split the points of a line in pixels where it is interrupted."""
+    """Split the points of a line, in pixels, at its gaps."""
     points = np.asarray(line.get_transform().transform(np.asarray(line.get_xydata(), float)))
     is_gap = ~np.isfinite(points).all(axis=1)
     return [piece[np.isfinite(piece).all(axis=1)] for piece in np.split(points, np.flatnonzero(is_gap))]
@@ -268,7 +268,7 @@ def _texts(figure: Figure) -> list[Text]:
 
 
 def _raw(figure: Figure) -> Iterator[str]:
-    """Lines of text in which TeX is not set: without a second dollar sign, or commands outside of dollars."""
+    """Report text with raw TeX: an unpaired dollar sign, or commands outside of dollar signs."""
     for text in _texts(figure):
         for line in text.get_text().split("\n"):
             parts = line.replace(r"\$", "").split("$")
@@ -277,7 +277,7 @@ def _raw(figure: Figure) -> Iterator[str]:
 
 
 def _misplaced(figure: Figure) -> Iterator[str]:
-    """Text beyond the canvas, and text over other text."""
+    """Report text beyond the canvas and text over other text."""
     boxed_texts = [(text, box) for text in _seen(figure) if (box := text.get_window_extent()).width > 0]
     width, height = figure.bbox.size
     for text, box in boxed_texts:
@@ -297,7 +297,7 @@ def _axis_of(ax: Any) -> list[Any]:
 
 
 def _touching_ticks(figure: Figure) -> Iterator[str]:
-    """Labels of neighbouring ticks without a gap between them."""
+    """Report labels of neighbouring ticks without a gap between them."""
     drawn_ids = {id(text) for text in _seen(figure)}
     for number, ax in _axes(figure):
         for side, axis in enumerate(_axis_of(ax)):
@@ -308,7 +308,7 @@ def _touching_ticks(figure: Figure) -> Iterator[str]:
 
 
 def _nameless(figure: Figure) -> Iterator[str]:
-    """A title of the number of runs alone, where neither titles of panels nor words at ticks say what is shown."""
+    """Report a title that only counts runs, if neither panel titles nor tick labels name the content."""
     titles = [figure.get_suptitle(), *(ax.get_title() + ax.get_title(loc="left")[len("(a) ") :] for ax in figure.axes)]
     nonempty = [title for title in titles if title]
     ticks = [label.get_text() for _, ax in _axes(figure) for axis in _axis_of(ax) for label in axis.get_ticklabels()]
@@ -318,7 +318,7 @@ def _nameless(figure: Figure) -> Iterator[str]:
 
 
 def _seen(figure: Figure) -> Iterator[Text]:
-    """Texts that are drawn: those of ticks only within the limits of their axis."""
+    """Return the texts that are drawn, without labels of ticks outside the limits of their axis."""
     ticks: dict[int, bool] = {}
     for ax in [*figure.axes, *(strip for panel in figure.axes for strip in panel.child_axes)]:
         for axis in _axis_of(ax) if ax.axison and ax.get_visible() else ():

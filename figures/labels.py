@@ -1,4 +1,4 @@
-r"""Labels of axes, curves and values: in mathtext for figures, in plain letters for browsers."""
+r"""Labels of axes, curves and values, in mathtext for figures and in plain letters for browsers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statmech.controls import control_from
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.variables import Variable
 
-SETTING = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only say how to set what follows
+SETTING = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only change the font
 SIGNS = {
     "infty": "∞",
     "le": "≤",
@@ -27,22 +27,22 @@ SIGNS = {
     "to": "→",
     "ell": "ℓ",
 }
-STEP = re.compile(r", from t = (\S+) on (\S+)")  # in the name of a control that is constant on segments
-SPELT = {"lambda": "LAMDA"}  # by Unicode
+STEP = re.compile(r", from t = (\S+) on (\S+)")  # matches a step of a piecewise constant control
+SPELT = {"lambda": "LAMDA"}
 
 
 def symbol(scenario: AbstractScenario, name: str) -> str:
-    """Return the symbol of a key or coordinate, in mathtext where it has one, else its name."""
+    """Return the symbol of a key or coordinate in mathtext, or its name if it has no symbol."""
     return str(scenario.describe(name).label)
 
 
 def abscissa(scenario: AbstractScenario) -> str | None:
-    """Return the key that this kind of scenario is usually drawn against; None if there is none."""
+    """Return the key that this kind of scenario is usually drawn against, or None without such a key."""
     return None if scenario.PAGE is None else str(scenario.PAGE.along)
 
 
 def axis_label(scenario: AbstractScenario, names: list[str]) -> str:
-    """Return the label of an axis: the symbols of all keys that vary along it, and the unit of a single key.
+    """Return the label of an axis: the symbols of its keys, and the unit of a single key.
 
     >>> from statmech import Scenario
     >>> axis_label(Scenario(rule="hebb", t=1), ["t"]), axis_label(Scenario(rule="hebb", t=1), ["eta", "N"])
@@ -53,7 +53,7 @@ def axis_label(scenario: AbstractScenario, names: list[str]) -> str:
 
 
 def size_of(dataset: Any) -> str:
-    """Return the input dimension, if it is a single value, and the number of runs or of folds and shuffles.
+    """Describe the size of a dataset: a single input dimension, and the number of seeds or folds and shuffles.
 
     >>> from statmech import Scenario, run
     >>> size_of(run(Scenario(rule="hebb", N=1000, t=1, seeds=2)).simulation)
@@ -68,7 +68,7 @@ def size_of(dataset: Any) -> str:
 
 
 def value_label(name: str, value: Any) -> str:
-    """Return one value of an axis as browsers show it: a word by itself, a number with its key.
+    """Return one value of an axis for a browser: a string alone, a number with its key.
 
     >>> value_label("rule", "hebb"), value_label("eta", 0.5)
     ('hebb', 'eta = 0.5')
@@ -77,7 +77,9 @@ def value_label(name: str, value: Any) -> str:
 
 
 def browser_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
-    """Label values on charts of browsers: a number by its key's symbol in plain letters, a rule, ... by its own label.
+    """Make a function that labels values on charts in browsers.
+
+    A number is shown with the symbol of its key in plain letters, a rule, a loss, ... with its own label.
 
     >>> from statmech import Scenario
     >>> label = browser_label(Scenario(rule="hebb", t=1))
@@ -95,12 +97,12 @@ def browser_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
 
 
 def in_words(name: str) -> str:
-    """Return the name of a key as words."""
+    """Return the name of a key with spaces for underscores."""
     return name.replace("_", " ")
 
 
 def key_label(name: str, latex: str) -> str:
-    r"""Return a key's symbol in plain letters, its name in words, or both where the name does not spell the symbol.
+    r"""Return a key's symbol in plain letters, its name, or both if the name does not spell the symbol.
 
     >>> key_label("beta1", r"$\beta_1$"), key_label("error_rate", r"$\epsilon_d$"), key_label("K", "$K$")
     ('β₁', 'error rate', 'K')
@@ -114,7 +116,7 @@ def key_label(name: str, latex: str) -> str:
 
 
 def variable_label(variable: Variable) -> str:
-    r"""Return the symbol of a variable in plain letters or, if it has indices, the first words of its long name.
+    r"""Return the symbol of a variable in plain letters, or the start of its long name if the symbol has indices.
 
     >>> variable_label(Variable((), "training error", r"$\epsilon_t$")), variable_label(Variable((), "cosine", "$R$"))
     ('training error', 'R')
@@ -124,7 +126,9 @@ def variable_label(variable: Variable) -> str:
 
 
 def value_in_words(value: Any) -> str:
-    """Return a value of a config without braces; a section of one number, such as {t0: 5}, is that number.
+    """Format a value of a config without braces.
+
+    A section with one number, such as {t0: 5}, is formatted as this number.
 
     >>> value_in_words({"t0": 5.0}), value_in_words({"spectrum": {"eigenvalues": [0.2, 1.8]}})
     ('5', 'spectrum [0.2, 1.8]')
@@ -146,7 +150,7 @@ def value_in_words(value: Any) -> str:
 
 
 def in_steps(words: str) -> str:
-    """Return the name of a function of time as browsers show it, with its steps as arrows.
+    """Return the name of a function of time for a browser, with arrows for its steps.
 
     >>> in_steps("0.2, from t = 10 on 0"), in_steps("optimal")
     ('0.2 → 0 at t = 10', 'optimal')
@@ -155,7 +159,9 @@ def in_steps(words: str) -> str:
 
 
 def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
-    """Label values in figures: a number by its key's symbol, or by the key in words; a rule, ... by its own label.
+    """Make a function that labels values in figures.
+
+    A number is shown with the symbol or the name of its key, a rule, a loss, ... with its own label.
 
     >>> from statmech import Scenario, StoredExamples
     >>> label = mathtext_label(Scenario(rule="hebb", t=1))
@@ -180,7 +186,7 @@ def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
 
 
 def valued(key: str, words: str) -> str:
-    """Return a key with its value, a word before it.
+    """Return a key with its value: "key = number", or "adjective key".
 
     >>> valued("λ", "0.1"), valued("λ", "best"), valued("η", "optimal in 10 segments")
     ('λ = 0.1', 'best λ', 'optimal η in 10 segments')
@@ -190,7 +196,7 @@ def valued(key: str, words: str) -> str:
 
 
 def power(number: str) -> str:
-    r"""Write a number with an exponent as a power of ten, and other words as they are.
+    r"""Rewrite a number with an exponent as a power of ten, and leave other text unchanged.
 
     >>> power("0.1"), power("1e-07"), power("2.5e+09"), power("best")
     ('0.1', '$10^{-7}$', '$2.5\\times 10^{9}$', 'best')
@@ -203,7 +209,7 @@ def power(number: str) -> str:
 
 
 def kind_label(kinds: Mapping[str, Any], name: str) -> str:
-    """Return the label of a rule, learner, ...; its name if it has no label, or one that also means another."""
+    """Return the label of a rule, learner, ..., or its name if the label is missing or ambiguous."""
     other_labels = {
         text
         for other_name, kind in kinds.items()
@@ -215,9 +221,9 @@ def kind_label(kinds: Mapping[str, Any], name: str) -> str:
 
 
 def plain(latex: str) -> str:
-    r"""Return a symbol in letters that every browser shows, without LaTeX.
+    r"""Convert a LaTeX symbol to letters that every browser shows.
 
-    Greek letters are found by their Unicode names; a command that is not known is written as a word.
+    Greek letters are found by their Unicode names. An unknown command is replaced by its name.
 
     >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$"), plain(r"$\tau$"), plain(r"$\Delta\lambda_{12}$")
     ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δλ_12')
@@ -229,7 +235,7 @@ def plain(latex: str) -> str:
 
 
 def typeset(latex: str) -> str:
-    r"""Return a label as HTML: letters between dollar signs in italics, their indices and exponents set as such.
+    r"""Convert a label to HTML, with mathematics between dollar signs in italics and indices and exponents as tags.
 
     >>> typeset(r"$\epsilon_g$ (vote)"), typeset(r"$\lambda$ = 0.1"), typeset("a_b <")
     ('<i>ε</i><sub>g</sub> (vote)', '<i>λ</i> = 0.1', 'a_b &lt;')
@@ -241,7 +247,7 @@ def typeset(latex: str) -> str:
 
 
 def _words(latex: str) -> str:
-    """Return text outside mathematics as HTML, with the spaces around it."""
+    """Convert text outside mathematics to HTML, and keep the spaces around it."""
     stripped = latex.strip()
     before, _, after = latex.partition(stripped) if stripped else (latex, "", "")
     return before + html.escape(plain(stripped)) + after
@@ -251,7 +257,9 @@ SUBSCRIPTS = str.maketrans("0123456789+-aehijklmnoprstuvx", "₀₁₂₃₄₅�
 
 
 def lettered(latex: str) -> str:
-    r"""Return a symbol in single letters with their indices; empty if an index has no such letter.
+    r"""Convert a symbol to Unicode letters and subscripts.
+
+    Returns "" if an index has no Unicode subscript.
 
     >>> lettered(r"$\eta_v$"), lettered(r"$\pi_+$"), lettered("$p_f$")
     ('ηᵥ', 'π₊', '')
@@ -261,13 +269,11 @@ def lettered(latex: str) -> str:
     return base + subscripts if all(ord(letter) > 127 for letter in subscripts) else ""
 
 
-INDEX = (
-    r"([_^])(?!\x01)(\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+(?:\{[^{}]*\})?|[^\s\x01])"  # or exponent, with what it is of
-)
+INDEX = r"([_^])(?!\x01)(\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+(?:\{[^{}]*\})?|[^\s\x01])"  # or an exponent
 
 
 def _set(latex: str) -> str:
-    """Return mathematics as HTML."""
+    """Convert mathematics to HTML."""
     delimited, before = latex, ""
     while delimited != before:  # outer indices first
         delimited, before = re.sub(INDEX, "\\1\x01\\2\x02", delimited), delimited
@@ -281,7 +287,7 @@ def _set(latex: str) -> str:
 
 
 def _letter(command: re.Match[str]) -> str:
-    """Return the text for one LaTeX command, with a space where it would run into a letter before or after it."""
+    """Return the text for one LaTeX command, separated by spaces from adjacent letters."""
     before, name, after = command.groups()
     sign = SIGNS.get(name) or _greek(name) or ("" if name in SETTING else name)
     return before + (" " if before and sign.isalpha() else "") + sign + (" " if after and sign.isalpha() else "")

@@ -1,4 +1,4 @@
-"""The legend below an overlay: what colours, markers, lines, bars and hollow points mean."""
+"""The legend of an overlay: the meaning of colours, markers, lines, bars and hollow points."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ RUN = r"theory + bias $\pm$ std of a run"
 BANDS = r"band: theory + bias $\pm$ one standard deviation of a run, to order $1/N$"
 WITHOUT_BIAS = "of the vote without bias, which has no equation"
 UNRESOLVED = "none where terms beyond order 1/N are not small"
-NOUNS = {ErrorbarContainer: "points", Line2D: "lines"}  # in sentences above a legend; a note says what bands are
-MOST_LETTERS = 125  # in a row
+NOUNS = {ErrorbarContainer: "points", Line2D: "lines"}  # bands have a note of their own
+MOST_LETTERS = 125  # per line
 
 
 def beside(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> None:
@@ -43,9 +43,9 @@ def beside(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> No
 
 
 def below(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> None:
-    """Draw the legend of several panels, with further handles that have labels.
+    """Draw the legend below several panels, with additional labelled handles.
 
-    Above entries of series a line says what points and lines are.
+    A line above the entries of curves explains points and lines.
     """
     entries, key = _series(parts, further), _key(parts)
     notes = _all_notes(parts)
@@ -60,25 +60,25 @@ def below(figure: Figure, parts: list[Part], further: Sequence[Any] = ()) -> Non
 
 
 def title(figure: Figure, parts: list[Part]) -> None:
-    """Write above all panels what all results share: single values of axes and keys, the size and number of runs."""
+    """Write the common properties of all results above the panels: single values, the size and the number of runs."""
     texts_by_part = [[*part.stated, *stated_keys.single(part.results.scenario), *part.sizes] for part in parts]
     shared_texts = [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
     if not shared_texts:
         return
-    if len(figure.axes) == 1:  # its legend may be beside it
+    if len(figure.axes) == 1:  # the legend may be to the right of the panel
         figure.axes[0].set_title(_lines(shared_texts, MOST_LETTERS // 2))
     else:
         figure.suptitle(_lines(shared_texts, int(MOST_LETTERS * room(figure))))
 
 
 def _lines(words: list[str], most: int) -> str:
-    """Join words by commas in lines of at most so many letters, without a break within a word."""
+    """Join texts by commas, wrapped to lines of limited length without a break within a text."""
     unbroken = [text.replace(" ", "\N{NO-BREAK SPACE}") for text in words]
     return textwrap.fill(", ".join(unbroken), most).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _series(parts: list[Part], further: Sequence[Any]) -> list[Entry]:
-    """Return the entries of colours and markers, and of further handles."""
+    """Return the legend entries of colours, markers and additional handles."""
     shared = {size for size in parts[0].sizes if all(size in part.sizes for part in parts)}
     full = any(has_flag(part.results) for part in parts)
     entries = [entry for part in parts for entry in _colours(part, len(parts) > 1, shared, full)]
@@ -87,7 +87,7 @@ def _series(parts: list[Part], further: Sequence[Any]) -> list[Entry]:
 
 
 def _key(parts: list[Part]) -> list[Entry]:
-    """Return the entries of points, lines and bands."""
+    """Return the legend entries that explain points, lines and bands."""
     several = len(parts) > 1
     return [*{text: (handle, text) for part in parts for handle, text in _parts(part, several)}.values()]
 
@@ -114,10 +114,10 @@ def line_with_points(index: int, text: str, **look: Any) -> Line2D:
 
 
 def _colours(part: Part, several: bool, shared: set[str], full: bool) -> Iterator[Entry]:
-    """Yield one entry per colour: its line and, if markers do not mean another axis, its marker.
+    """Yield one entry per colour, with its line and, unless markers distinguish another axis, its marker.
 
-    Of several results it has their label, and the size that they do not share. Markers are full where hollow points
-    have a meaning.
+    With several results, an entry includes the label of its results, and their size if it differs. Markers are filled
+    if hollow points have a meaning.
     """
     results, layout = part.results, part.layout
     if not layout.colours and not several:
@@ -147,19 +147,22 @@ def _colours(part: Part, several: bool, shared: set[str], full: bool) -> Iterato
 
 
 def _markers(part: Part) -> Iterator[Entry]:
-    """Yield one entry per marker and, if the theory depends on its axis, its dashes."""
+    """Yield one entry per marker, with dashes if theory depends on the axis of the markers."""
     results, layout = part.results, part.layout
     ignored = series.ignored_by_theory(results, layout.markers)
     for index, (text, _) in enumerate(_positions(results, layout.markers) if layout.markers else ()):
         has_line = results.theory is not None and (not ignored or series.has_bands(results.scenario))
         dashes: Any = DASHES[index % len(DASHES)] if has_line else "none"
         marker = MARKERS[index % len(MARKERS)] if results.simulation is not None else "none"
-        width: dict[str, Any] = {"linewidth": EDGE} if ignored else {}  # then it is the edge of a band
+        width: dict[str, Any] = {"linewidth": EDGE} if ignored else {}  # the line is the edge of a band
         yield Line2D([], [], color=THEORY, marker=marker, linestyle=dashes, markerfacecolor="white", **width), text
 
 
 def _parts(part: Part, several: bool) -> Iterator[Entry]:
-    """Yield entries of points and lines, in the figure's colour if it has only one; theory along names is a dash."""
+    """Yield entries of points and lines, in the colour of the figure if there is only one.
+
+    Without an axis along x, theory is a dash.
+    """
     results, layout = part.results, part.layout
     colour = THEORY if layout.colours or several else COLOURS[0]
     if results.simulation is not None:
@@ -173,7 +176,7 @@ def _parts(part: Part, several: bool) -> Iterator[Entry]:
 
 
 def has_flag(results: Results) -> bool:
-    """True if runs of these results may fail to converge, and some point is of such runs."""
+    """Return True if some run of these results failed to converge."""
     return (
         results.simulation is not None and CONVERGED in results.simulation and not results.simulation[CONVERGED].all()
     )
@@ -189,7 +192,7 @@ def _notes(results: Results) -> Iterator[str]:
 
 
 def band_of(results: Results) -> str:
-    """Name the bands, the one that has no bias, and the places without one."""
+    """Describe the bands of theory, the vote whose band lacks the bias, and points without a band."""
     theory = results.theory
     lacks_vote_bias = theory is not None and VOTE + STD in theory and VOTE + BIAS not in theory
     notes = {BANDS: True, WITHOUT_BIAS: lacks_vote_bias, UNRESOLVED: series.lacks_bands(results)}

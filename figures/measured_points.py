@@ -1,4 +1,4 @@
-"""Points of a CSV file, such as measurements, that are drawn among those of a simulation."""
+"""Points from a CSV file, such as measurements, that are drawn together with a simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class MeasuredPoints:
-    """Points (n,) with their errors, if these are known, and the name of their file."""
+    """Points (n,) with their errors, if known, and the name of their file."""
 
     name: str
     x: np.ndarray
@@ -30,7 +30,7 @@ def read(path: str | Path) -> MeasuredPoints:
     Parameters
     ----------
     path
-        A file with the columns `x`, `y` and, if it is known, `error`, in any order.
+        A file with the columns `x`, `y` and optionally `error`, in any order.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def _check_columns(path: Path, names: list[str]) -> None:
 
 
 def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[float]:
-    """The finite numbers of one row."""
+    """Parse one row into finite numbers."""
     where = f"figure.points: {path}:{number}"
     if len(row) != len(names):
         raise ConfigError(f"{where}: {len(row)} values in {len(names)} columns")

@@ -1,9 +1,9 @@
-"""The overlay of simulation and theory, for every kind of scenario, and of several results in one figure.
+"""The overlay of simulation and theory, for every kind of scenario or for several results in one figure.
 
-Each variable has a panel, against one axis or another variable (`figures.arrangement`). Of the other axes the first is
-distinguished by colour, the next by marker and dashes, and each combination of the rest has panels; an axis that the
-theory does not depend on (N) is a marker, over one line. Theory with corrections of order 1/N adds a band for each N,
-in which it expects one run. A study on data, or a sweep over names alone, has rows instead (`figures.rows`).
+Each variable has a panel, against one axis or another variable (`figures.arrangement`). The first of the other axes is
+distinguished by colour, the next by marker and dashes, and each combination of the rest has panels. An axis that
+theory does not depend on (N) is distinguished by marker, over a single line. Theory with corrections of order 1/N adds
+a band of one run for each N. A study on data, or a sweep over names alone, has rows instead (`figures.rows`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from statmech.scenarios.variables import Variable
 
-MOST_COLUMNS, HEIGHT, STACKED = 3, 2.0, 1.7  # inches per panel, and per panel of a column
-FEWER = {4: 2}  # columns of so many panels
-ALONE, WIDTH = 2.7, 5.6  # inches, of a figure with a single panel
+MOST_COLUMNS, HEIGHT, STACKED = 3, 2.0, 1.7  # heights in inches
+FEWER = {4: 2}  # by the number of panels
+ALONE, WIDTH = 2.7, 5.6  # inches
 HEAD = 0.9  # inches for title and legend
-DISCRETE = 40  # whole numbers along x, up to which theory has a marker at each
-POINTS: dict[str, Any] = {"color": "0", "marker": "D", "linestyle": "none", "markersize": 4}  # of a CSV file
+DISCRETE = 40  # theory has a marker at each of at most this number of integers
+POINTS: dict[str, Any] = {"color": "0", "marker": "D", "linestyle": "none", "markersize": 4}  # points from a CSV file
 EVERYTHING = Composition()
 
 
@@ -47,14 +47,14 @@ def draw(results: Results | Mapping[str, Results], wish: Composition = EVERYTHIN
     Parameters
     ----------
     results
-        Simulation and theory; or several of them by their labels.
+        Simulation and theory, or a mapping from labels to results.
     wish
-        What is drawn against what.
+        The variables and axes to draw.
 
     Raises
     ------
     ConfigError
-        For what these results do not have, and for points that cannot be read.
+        For variables or axes that these results lack, and for points that cannot be read.
 
     >>> from statmech import Scenario, run
     >>> swept = run(Scenario(rule=["hebb", "adatron"], eta=[0.5, 1, 2], N=20, t=5, seeds=2))
@@ -70,7 +70,7 @@ def draw(results: Results | Mapping[str, Results], wish: Composition = EVERYTHIN
 
 
 def _panels(parts: list[Part], wish: Composition) -> Figure:
-    """Draw a panel per variable with values and combination of the axes in panels."""
+    """Draw one panel for each variable and each combination of the axes that have panels."""
     variables = arrangement.common_variables(parts, wish)
     points = measured_points.read(wish.points) if wish.points else None
     logs = {name: _log(parts, name, variables, wish) for name in variables}
@@ -105,11 +105,14 @@ def _panels(parts: list[Part], wish: Composition) -> Figure:
 
 
 def _contents(parts: list[Part], variables: dict[str, Variable]) -> list[tuple[str, str, list[tuple[Part, Results]]]]:
-    """Return the variable, the title and the results of each panel; results without axes of panels are in all."""
+    """Return the variable, the title and the results of each panel.
+
+    Results without panel axes are shown in every panel.
+    """
     panel_titles = [[*part.titles()] for part in parts]
     titles = dict.fromkeys(title for part_titles in panel_titles for title, _ in part_titles if title) or {"": None}
     contents = []
-    for name in variables:  # q has no value where K = 1
+    for name in variables:  # q has no value for K = 1
         for title in titles:
             content = [
                 (part, results)
@@ -122,9 +125,9 @@ def _contents(parts: list[Part], variables: dict[str, Variable]) -> list[tuple[s
 
 
 def _combinations(part: Part, results: Results, bound: bool) -> Iterator[tuple[Look, Results, str]]:
-    """Yield each combination of the axes in colour and in markers, with its look and its label.
+    """Yield each combination of colours and markers with its style and its label.
 
-    Bounds of theory are dashed; axes that theory does not depend on share one line.
+    Bounds of theory are dashed. Axes that theory does not depend on share one line.
     """
     layout, hues = part.layout, part.hues
     label = labels.mathtext_label(results.scenario)
@@ -148,7 +151,7 @@ def _combinations(part: Part, results: Results, bound: bool) -> Iterator[tuple[L
 
 
 def _draw(ax: Axes, part: Part, one: Results, name: str, look: Look, log: str, filled: np.ndarray | None) -> None:
-    """Draw a variable along the axis of x, or against the variable that lies there."""
+    """Draw a variable against an axis or against another variable."""
     curve = series.curve(name, "", one.simulation, one.theory, one.lines, x=part.x)
     if part.plane:
         x_curve = series.curve(part.plane, "", one.simulation, one.theory, one.lines, x=part.x)
@@ -170,7 +173,7 @@ def _names(results: Results, axis: str) -> list[str]:
 
 
 def _in_plane(curve: series.Curve, across: series.Curve) -> tuple[series.Curve, np.ndarray | None]:
-    """Return a curve against the values of another one at the same places, and the errors of these."""
+    """Return a curve against the values of another curve, and the error bars along x."""
     no_values = np.full(curve.x.shape, np.nan)
     is_solved = curve.theory is not None and across.theory is not None and curve.theory.shape == across.theory.shape
     line = {"theory_x": across.theory, "theory": curve.theory} if is_solved else {"theory_x": None, "theory": None}
@@ -178,7 +181,7 @@ def _in_plane(curve: series.Curve, across: series.Curve) -> tuple[series.Curve, 
 
 
 def _filled(parts: list[Part], part: Part, one: Results) -> np.ndarray | None:
-    """Return where points are filled, as all runs converged: everywhere in results without such a flag."""
+    """Return a mask of filled points, where all runs converged: all points in results without such a flag."""
     if not any(legends.has_flag(part.results) for part in parts):
         return None
     converged = panels.converged(one.simulation)
@@ -190,7 +193,7 @@ def _filled(parts: list[Part], part: Part, one: Results) -> np.ndarray | None:
 
 
 def _fit(ax: Axes, part: Part, one: Results, name: str, look: Look, label: str, title: str) -> list[Any]:
-    """Draw the line of a power law through the points or, without a simulation, theory; return its key."""
+    """Draw a power law fitted to the points or, without a simulation, to theory, and return its legend handles."""
     curve = series.curve(name, "", None, one.theory, one.lines, x=part.x)
     theory_points = None if curve.theory is None or curve.theory_x is None else (curve.theory_x, curve.theory[None])
     x = series.values(one.either, part.x)
@@ -212,7 +215,7 @@ def _fit(ax: Axes, part: Part, one: Results, name: str, look: Look, label: str, 
 
 
 def _log(parts: list[Part], name: str, variables: dict[str, Variable], wish: Composition) -> str:
-    """Return which axes are logarithmic: those on which values span decades or, for a fit, both."""
+    """Return the logarithmic axes of a panel: axes whose values span decades, or both axes for a fit."""
     if any(part.plane for part in parts):
         return ""
     if wish.fit:
@@ -239,7 +242,7 @@ def _label(ax: Axes, parts: list[Part], variable: Variable, title: str, wish: Co
 
 
 def _is_discrete(results: Results, x: str) -> bool:
-    """True if x holds few whole numbers, so that theory has no values between them."""
+    """Return True if x is a few integers, so that theory has no values between them."""
     key = series.along(results.either, x)[0]
     dense = results.lines if results.lines is not None else results.either
     is_integer = x in results.scenario.shape and results.scenario.describe(key).type is int

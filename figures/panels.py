@@ -1,9 +1,9 @@
-"""The grammar of figures: `along` solves theory on a dense grid, `page` begins a figure, `panel` draws points over
-lines, `guide` marks a value, and `finish` names what is drawn.
+"""The grammar of figures, from dense theory lines to the legend.
 
-A panel shows one variable along one axis: theory as lines with the bands in which it expects a run, means of the
-simulation as points with their standard errors, a colour and marker for each position on another axis, and labels of
-its axes.
+`along` solves theory on a dense grid, `page` creates a figure, `panel` draws points over lines, `guide` marks a value,
+and `finish` adds title and legend. A panel shows one variable along one axis. Theory is drawn as lines, with bands that
+contain one run, and means of the simulation as points with their standard errors. Each position on another axis has a
+colour and a marker.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from figures.style import (
 from statmech.results.dataset import scenario_of
 from statmech.results.results import Results, results_of
 
-CONVERGED = "converged"  # the flag of runs that reached their goal, in kinds of scenarios that have one
-ALONE: dict[str, Any] = {"color": THEORY}  # of one line of theory for points of all colours
-MOST_COLUMNS, MOST_LETTERS = 5, 110  # of a legend as wide as a page
+CONVERGED = "converged"  # only some kinds of scenarios have this variable
+ALONE: dict[str, Any] = {"color": THEORY}  # one line of theory for points of all colours
+MOST_COLUMNS, MOST_LETTERS = 5, 110  # for a legend as wide as a page
 FOOT: dict[str, Any] = {"marker": "v", "markersize": 3, "linestyle": "none", "clip_on": False, "gid": AID}
-FOOT_HEIGHT = 0.015  # of an axis
-ROW = 0.16  # inches of a row of a legend, by which a column grows
-MOST_HEADING = 100  # letters in a line above a page
-LETTER, BESIDE = 6, 16  # letters that "(a)" takes before a title, and on both sides of one that stays in the middle
-MOST_STACKED, STACKED = 3, 1.9  # panels of a row that a column shows below each other, and the height of each
+FOOT_HEIGHT = 0.015  # fraction of the axis
+ROW = 0.16  # inches
+MOST_HEADING = 100  # per line, for a figure as wide as a page
+LETTER, BESIDE = 6, 16  # letters that "(a)" needs on one side and on both sides of a centred title
+MOST_STACKED, STACKED = 3, 1.9  # panels per column and inches per panel, where a row becomes a column
 GUIDE: dict[str, Any] = {"color": "0.5", "linestyle": ":", "linewidth": 0.8, "zorder": 0, "gid": AID}
 
 
 class Look(NamedTuple):
-    """The look of a curve's points, of its theory (None: drawn with another curve), and of the band of one run."""
+    """Styles of a curve's points, of its line (None: drawn with another curve) and of its band."""
 
     points: dict[str, Any]
     line: dict[str, Any] | None
@@ -65,19 +65,20 @@ class Look(NamedTuple):
 
 
 def along(simulation: xr.Dataset, theory: xr.Dataset, x: str, **chosen: Any) -> Results:
-    """Return results at chosen values of some axes, with their theory on a dense grid along x."""
+    """Select values of some axes, and add theory on a dense grid along x."""
     return with_lines(simulation.sel(chosen), theory.sel(chosen), dense(theory, x, **chosen))
 
 
 def with_lines(simulation: xr.Dataset, theory: xr.Dataset, lines: xr.Dataset) -> Results:
-    """Return results with these lines of theory."""
+    """Combine simulation, theory and dense lines of theory into results."""
     return replace(results_of(simulation, theory), lines=lines)
 
 
 def dense(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
-    """Solve theory on a dense grid along x, with its other axes; return it as it is where it has no such grid.
+    """Solve theory on a dense grid along x, for all positions on its other axes.
 
-    `chosen` selects values of other axes: of a list the axis remains.
+    Theory that cannot be solved on a dense grid is returned unchanged. `chosen` selects values of other axes: a list
+    of values keeps the axis.
     """
     from theory import smooth  # here: charts of live scenarios do not wait for it
 
@@ -92,21 +93,21 @@ def dense(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
     if lines is None:
         return theory
     thinned_axes = [axis for axis in series.axes(lines) if axis != x and lines.sizes[axis] != theory.sizes.get(axis, 1)]
-    lines = lines.sel({axis: theory[axis].values for axis in thinned_axes})  # of a dataset at some values of its sweep
+    lines = lines.sel({axis: theory[axis].values for axis in thinned_axes})  # the dataset may be part of a sweep
     return lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
 
 
 def scenario_with(theory: xr.Dataset, **keys: Any) -> Any:
-    """Give the scenario of a dataset other keys; None takes one away."""
+    """Return the scenario of a dataset with some keys changed, or removed if the value is None."""
     scenario = scenario_of(theory)
     config = {**scenario.config(), **keys}
     return type(scenario)(**{name: value for name, value in config.items() if value is not None})
 
 
 def page(height: float, rows: int = 1, columns: int = 1, width: float = PAGE, **grid: Any) -> tuple[Figure, Any]:
-    """Begin a figure of this height and width in inches; return it and its panels.
+    """Create a figure with panels, its size in inches, and return both.
 
-    In a style of one column (`pre`) a row of few panels becomes a column of them.
+    In a one-column style (`pre`) a row of few panels becomes a column of panels.
     """
     if rows == 1 and stacks(columns) and grid.get("squeeze") is not False:
         grid.pop("width_ratios", None)
@@ -116,12 +117,12 @@ def page(height: float, rows: int = 1, columns: int = 1, width: float = PAGE, **
 
 
 def stacks(panels: int) -> bool:
-    """True if so many panels stand below each other, in a style of one column."""
+    """Return True if this number of panels is drawn as one column in the current style."""
     return medium().column and panels <= MOST_STACKED
 
 
 def blank(width: float, height: float) -> Figure:
-    """Begin a figure of this width and height in inches, larger for a talk."""
+    """Create an empty figure, its size in inches, which is enlarged for a talk."""
     taller = TALLER if WISH.get().residuals else 1.0
     return Figure(figsize=(medium().scale * width, medium().scale * taller * height))
 
@@ -142,39 +143,39 @@ def panel(
     palette: Sequence[str] = COLOURS,
     **look: Any,
 ) -> list[Line2D]:
-    """Draw a variable along x, theory as lines and simulation as points, and label the axes.
+    """Draw a variable along x and label the axes, with theory as lines and simulation as points.
 
     Parameters
     ----------
     axes
-        One panel; with `split` one for each position on that axis, of which the positions are the titles.
+        One panel, or with `split` one panel per position on that axis, titled by the position.
     results
-        Results with these axes, and theory on a dense grid as `lines` (`along`).
+        Results with these axes. Their `lines` are theory on a dense grid (`along`).
     x, y
-        An axis; a variable, or several with their labels.
+        An axis, and a variable or several variables with their labels.
     colour
-        The axis, or axes, that colours distinguish; several variables have colours of their own.
+        The axes that are distinguished by colour. Several variables are always distinguished by colour.
     split
-        The axis of the panels.
+        The axis whose positions have a panel each.
     label
         The label of the vertical axis, by default the symbol of the variable.
     log
-        Which axes are logarithmic: "x", "y" or "xy". What is not positive is left out of them.
+        The logarithmic axes: "x", "y" or "xy". Values that are not positive are omitted.
     dashes
-        True to distinguish the lines by dashes, too.
+        True to distinguish the lines by dashes as well.
     filled
-        True to fill the points at which all runs converged.
+        True to fill points if all their runs converged.
     nested
-        True to draw each curve with smaller markers than the one before, where points overlap.
+        True to draw each curve with smaller markers than the previous one, because points overlap.
     palette
         The colours.
     look
-        Further properties of points.
+        Additional properties of the points.
 
     Returns
     -------
     list of Line2D
-        A key for each colour.
+        A legend handle for each colour.
 
     Examples
     --------
@@ -212,7 +213,7 @@ def panel(
 def look_at(
     index: int, dashes: bool, bound: bool = False, alone: bool = False, palette: Sequence[str] = COLOURS, **points: Any
 ) -> Look:
-    """Return the look of the index-th curve of a panel; a line of theory that all curves share is grey (`alone`)."""
+    """Return the style of the index-th curve of a panel, with a grey line if all curves share one line (`alone`)."""
     colour_and_marker, dash = {**look_of(index), "color": palette[index % len(palette)]}, DASHES[index % len(DASHES)]
     line = {"color": colour_and_marker["color"], "linestyle": "--" if bound else dash if dashes else "-"}
     shared = ALONE if index == 0 else None
@@ -224,7 +225,7 @@ def look_at(
 
 
 def key_of(curve: series.Curve, look: Look) -> Line2D:
-    """Return the key of a curve: its line, if theory has one, and the marker of its points."""
+    """Return the legend handle of a curve: the marker of its points and the line of its theory."""
     marker_style = {"markerfacecolor": "white", **look.points, "linestyle": "none", "label": curve.label}
     has_theory = curve.theory is not None and bool(np.isfinite(curve.theory).any())
     return Line2D([], [], **marker_style | (look.line if has_theory and look.line and look.line != ALONE else {}))
@@ -233,7 +234,7 @@ def key_of(curve: series.Curve, look: Look) -> Line2D:
 def _curves(
     results: Results, y: str | Mapping[str, str], colour: str | tuple[str, ...]
 ) -> Iterator[tuple[str, str, Results]]:
-    """Yield the label, the variable and the results of each curve."""
+    """Yield the label, the variable name and the results of each curve."""
     labels_by_name = {y: ""} if isinstance(y, str) else y
     axes = (colour,) if isinstance(colour, str) else colour
     label = labels.mathtext_label(results.scenario)
@@ -243,7 +244,7 @@ def _curves(
 
 
 def shown(results: Results, name: str, label: str, x: str) -> series.Curve:
-    """Return one variable along x, at the only position on every other axis."""
+    """Return the curve of one variable along x, where every other axis has one position."""
     parts = (results.simulation, results.theory, results.lines)
     single = {dim for part in parts if part is not None for dim, size in part.sizes.items() if size == 1}
     results = series.sliced(results, {str(dim): 0 for dim in single - {x, "seed"}})
@@ -258,10 +259,10 @@ def draw(
     filled: np.ndarray | None = None,
     discrete: bool = False,
 ) -> None:
-    """Draw a curve: theory as a line, the band in which it expects a run, and the simulation as points.
+    """Draw a curve: theory as a line, the band of one run, and the simulation as points.
 
-    `log` says which axes are logarithmic, `filled` which points are full, and `discrete` that x holds few whole
-    numbers. Of many points some are drawn, equally spaced on the axis.
+    `log` names the logarithmic axes, `filled` is a mask of filled points, and `discrete` is True if x is a few
+    integers. A curve with many points is thinned to points that are equally spaced on the axis.
     """
     all_x, curve = curve.x, series.thinned(_positive(curve, log), "x" in log)
     if filled is not None and curve.x.size < all_x.size:
@@ -278,7 +279,7 @@ def draw(
 
 
 def _positive(curve: series.Curve, log: str) -> series.Curve:
-    """Return a curve without what has no place on logarithmic axes."""
+    """Replace values that logarithmic axes cannot show by NaN."""
 
     def positive(values: np.ndarray | None, axis: str) -> np.ndarray | None:
         return values if values is None or axis not in log else np.where(values > 0, values, np.nan)
@@ -290,7 +291,7 @@ def _positive(curve: series.Curve, log: str) -> series.Curve:
 
 
 def converged(simulation: xr.Dataset | None) -> np.ndarray | None:
-    """True, along x, where all runs converged; None if there is no such flag."""
+    """Return a mask along x that is True where all runs converged, or None without such a flag."""
     if simulation is None or CONVERGED not in simulation:
         return None
     flags = simulation[CONVERGED]
@@ -298,17 +299,19 @@ def converged(simulation: xr.Dataset | None) -> np.ndarray | None:
 
 
 def logarithmic(ax: Axes, log: str) -> None:
-    """Make axes logarithmic, with ticks that can be read at the limits of what is drawn."""
+    """Make axes logarithmic, with legible ticks between the current limits."""
     for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
         if name in log:
             ax.set(**{f"{name}scale": "log"})
-            if axis.get_view_interval()[0] <= 0:  # nothing is drawn, as where no run was right on all examples
+            if (
+                axis.get_view_interval()[0] <= 0
+            ):  # no point is positive, for example if no run was right on all examples
                 ax.set(**{f"{name}lim": (1, 10)})
             log_ticks(axis)
 
 
 def guide(*panels: Axes, x: float | None = None, y: float | None = None, text: str = "", **look: Any) -> None:
-    """Draw a dotted line at a value of x or y, with a text in the first panel: above its foot, or right of its end."""
+    """Draw a dotted line at a value of x or y, with a text at its lower or right end in the first panel."""
     for ax in panels:
         _ = ax.axvline(x, **GUIDE | look) if x is not None else ax.axhline(y or 0.0, **GUIDE | look)
     ax = panels[0]
@@ -320,14 +323,14 @@ def guide(*panels: Axes, x: float | None = None, y: float | None = None, text: s
 
 
 def at_foot(ax: Axes, x: Any, colour: Any, **look: Any) -> None:
-    """Mark places at the foot of a logarithmic axis, where values are 0."""
+    """Mark positions at the foot of a logarithmic axis, where values are 0."""
     for position in x:
         foot = ax.plot(position, FOOT_HEIGHT, transform=ax.get_xaxis_transform(), **FOOT | {"color": colour} | look)
         foot[0].set_in_layout(False)
 
 
 def outer(panels: list[Axes]) -> None:
-    """Keep the labels of the first of several panels in a row, and of the last in a column."""
+    """Keep the axis label of the first panel in a row, or of the last panel in a column."""
     specs = [spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())]  # strips divide them
     rows = {subplot.rowspan.start for subplot in specs}
     for first, second in pairwise(panels):
@@ -338,7 +341,7 @@ def outer(panels: list[Axes]) -> None:
 
 
 def letters(*panels: Axes) -> None:
-    """Write (a), (b), ... above the left end of each panel, before its title if there is no room beside that."""
+    """Write (a), (b), ... above the left end of each panel, joined to its title if space is short."""
     for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
         left, title = ax.get_title(loc="left"), ax.get_title()
         room = _letters_in(ax) - len(title.replace("$", ""))
@@ -349,7 +352,7 @@ def letters(*panels: Axes) -> None:
 
 
 def _letters_in(ax: Axes) -> float:
-    """Return the width of a panel in letters."""
+    """Return the width of a panel, in letters."""
     spec = ax.get_subplotspec()
     figure: Any = ax.get_figure(root=True)
     return MOST_HEADING * figure.get_figwidth() / PAGE / (spec.get_gridspec().ncols if spec else 1)
@@ -358,20 +361,20 @@ def _letters_in(ax: Axes) -> float:
 def finish(
     figure: Figure, results: Results | xr.Dataset, keys: list[Any], *stated: str, columns: int = 0, note: str = ""
 ) -> Figure:
-    """Write what all panels have in common above them, and the keys below.
+    """Write the common title of all panels above them, and the legend below.
 
     Parameters
     ----------
     figure, results
-        A figure, and the results that it shows, whose size and number of runs are stated.
+        A figure, and the results that it shows. Their size and number of runs are part of the title.
     keys
         Handles of the legend.
     stated
-        Keys of a single value to state first, which results may lack; or words, with an equals sign.
+        Keys of a single value that begin the title, or texts with an equals sign. Missing keys are skipped.
     columns
-        Of the legend; by default as many as there is room for.
+        The number of columns of the legend, by default as many as fit.
     note
-        What else the legend says, as its title.
+        The title of the legend.
 
     Returns
     -------
@@ -387,18 +390,18 @@ def finish(
 
 
 def room(figure: Figure) -> float:
-    """Return the width of a figure in letters, over that of a page."""
+    """Return the number of letters that fit across a figure, relative to a page."""
     size = FontProperties(size=mpl.rcParams["legend.fontsize"]).get_size_in_points()
     return float(figure.get_size_inches()[0] / PAGE * STYLE["legend.fontsize"] / size)
 
 
 def heading(figure: Figure, words: list[str]) -> None:
-    """Write words above all panels, separated by commas, in as many lines as they need."""
+    """Write texts above all panels, separated by commas and wrapped to the width of the figure."""
     figure.suptitle(filled(figure, words, ", "))
 
 
 def filled(figure: Figure, words: Sequence[str], between: str) -> str:
-    """Join words in as many lines as a figure needs for them."""
+    """Join texts with a separator, wrapped to the width of a figure."""
     lines: list[str] = []
     for text in filter(None, words):
         if lines and len(lines[-1]) + len(text) < MOST_HEADING * room(figure):
@@ -409,7 +412,7 @@ def filled(figure: Figure, words: Sequence[str], between: str) -> str:
 
 
 def legend_below(figure: Figure, keys: Sequence[Any], columns: int = 0, note: str = "") -> None:
-    """Draw the legend below all panels, in at most so many columns (0: as many as there is room for)."""
+    """Draw the legend below all panels, in at most `columns` columns (0: as many as fit)."""
     max_letters = max((len(labels.plain(str(key.get_label()))) for key in keys), default=0)
     max_columns = max(1, min(MOST_COLUMNS, int(MOST_LETTERS * room(figure)) // (max_letters + 6)))
     column_count = min(columns or max_columns, len(keys) or 1) if room(figure) >= 1 else max_columns
@@ -424,5 +427,5 @@ def legend_below(figure: Figure, keys: Sequence[Any], columns: int = 0, note: st
 
 
 def _stated(results: Results | xr.Dataset, value: xr.DataArray) -> str:
-    """Return the symbol and the single value of a key; of a kind its label and the key, such as "logistic loss"."""
+    """Return a key with its single value, such as "$K$ = 3" or "logistic loss"."""
     return stated_keys.with_symbol(results_of(results).scenario, str(value.name), value.item())

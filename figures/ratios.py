@@ -1,4 +1,4 @@
-"""Variables divided by another one: by theory's value of it or, where theory has none, by the mean over runs."""
+"""Variables divided by another variable: by its value in theory or, without theory, by its mean over runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 def divided(results: Results, over: str, names: Iterable[str]) -> Results:
-    r"""Return results in which variables are divided by another one.
+    r"""Divide variables of results by another variable.
 
-    Where theory has the divisor, all are divided by that. Otherwise the mean of a ratio is that of the means, and each
-    run has :math:`r + (y - r\,o)/\langle o\rangle` with :math:`r = \langle y\rangle/\langle o\rangle`: these values
-    have this mean, and their standard error is that of the ratio of two correlated means, to first order.
+    If theory has the divisor, all variables are divided by its theoretical value. Otherwise a ratio is computed as the
+    ratio :math:`r = \langle y\rangle/\langle o\rangle` of two correlated means. Each run has the value
+    :math:`r + (y - r\,o)/\langle o\rangle`. These values have the mean r, and their standard error is the standard
+    error of the ratio to first order.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ def divided(results: Results, over: str, names: Iterable[str]) -> Results:
     over
         The divisor.
     names
-        The variables that are divided.
+        The variables to divide.
 
     Raises
     ------
@@ -49,7 +50,7 @@ def divided(results: Results, over: str, names: Iterable[str]) -> Results:
 
 
 def _over(dataset: xr.Dataset, over: str, names: list[str], divisor: xr.DataArray | None = None) -> xr.Dataset:
-    """Divide variables with their corrections of order 1/N; without a divisor they are left out."""
+    """Divide variables and their corrections of order 1/N, or drop them if the dataset lacks the divisor."""
     if divisor is None and over not in dataset:
         return dataset.drop_vars([name for name in names if name in dataset])
     divisor = _of_students(dataset[over]) if divisor is None else divisor
@@ -75,7 +76,7 @@ def _of_students(values: xr.DataArray) -> xr.DataArray:
 
 
 def _check(divisor: xr.DataArray, over: str) -> None:
-    """Raise `ConfigError` where the divisor is 0, or everywhere unknown."""
+    """Raise `ConfigError` if the divisor is 0 somewhere, or has no value."""
     if not divisor.notnull().any():
         raise ConfigError(f"figure.over: {over} has no value in these results")
     zero = divisor == 0

@@ -12,15 +12,15 @@ from matplotlib.ticker import MaxNLocator
 from figures.series import Curve
 from figures.style import AID, SMALL
 
-STRIP = "residuals of panel {}"  # the label of a strip
-HEIGHTS = (3, 1)  # of a panel and its strip
-TALLER = 1.35  # times the height of a figure without strips
-USUAL = 2.0  # standard errors, shaded
-LEAST = 3.5  # standard errors that a strip shows at least
+STRIP = "residuals of panel {}"  # label of the axes
+HEIGHTS = (3, 1)  # panel and strip
+TALLER = 1.35  # height of a figure with strips, relative to a figure without strips
+USUAL = 2.0  # standard errors
+LEAST = 3.5  # standard errors
 
 
 def residual_strip(ax: Axes, curve: Curve, look: dict[str, Any]) -> None:
-    """Draw a curve's z = (mean - theory) / standard error in the strip below a panel, in the look of its points."""
+    """Draw z = (mean - theory) / standard error of a curve in the strip below a panel, in the style of its points."""
     if curve.mean is None or curve.expected is None or curve.error is None:
         return
     strip = strip_of(ax) or _strip(ax)
@@ -35,7 +35,7 @@ def residual_strip(ax: Axes, curve: Curve, look: dict[str, Any]) -> None:
 
 
 def strip_of(ax: Axes) -> Any:
-    """Return the strip below a panel, if it has one."""
+    """Return the strip below a panel, or None without a strip."""
     all_axes = ax.figure.axes
     return next(
         (candidate for candidate in all_axes if candidate.get_label() == STRIP.format(all_axes.index(ax))), None
@@ -43,7 +43,7 @@ def strip_of(ax: Axes) -> Any:
 
 
 def is_strip(ax: Axes) -> bool:
-    """True for a strip."""
+    """Return True if axes are a strip of residuals."""
     return str(ax.get_label()).startswith(STRIP.format(""))
 
 
@@ -58,7 +58,7 @@ def label_strips(figure: Figure) -> None:
 
 
 def _strip(ax: Axes) -> Axes:
-    """Divide the place of a panel, and begin the strip in its lower part."""
+    """Split the space of a panel, and create a strip in its lower part."""
     spec = ax.get_subplotspec()
     assert spec is not None
     parts = spec.subgridspec(2, 1, height_ratios=HEIGHTS)

@@ -1,4 +1,4 @@
-"""Rows of results that have no axis of numbers: a column of points per variable, a row per parameter combination."""
+"""Rows for results without a numeric axis: a column of points per variable, a row per parameter combination."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-MOST_ROWS = 40  # parameter combinations drawn as rows
+MOST_ROWS = 40
 MOST_COLUMNS = 4
-ROW, HEAD = 0.22, 0.9  # inches per row, and for axis and legend
+ROW, HEAD = 0.22, 0.9  # inches
 
 
 def draw(results: Results, wish: Composition) -> Figure:

@@ -1,8 +1,8 @@
-"""The curves of a simulation and its theory along one axis, for every kind of scenario.
+"""Curves of a simulation and its theory along one axis, for every kind of scenario.
 
-A dataset has more axes than a chart: one lies along x, others are distinguished by colour, students and folds are
-averaged over, and of each remaining axis one position is shown. Error bars are standard errors of the mean over seeds
-or, of cross-validation, over folds (averaged over shuffles).
+A dataset has more axes than a chart. One axis is x, others are distinguished by colour, students and folds are averaged
+over, and each remaining axis is shown at one position. Error bars are standard errors of the mean over seeds or, in
+cross-validation, over folds (averaged over shuffles).
 """
 
 from __future__ import annotations
@@ -28,29 +28,32 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-MOST = 7  # curves: as many as there are colours
-FEW = 3  # ordered values, up to which colours distinguish them better than shades
-SINGLE = 32  # runs at most, where they are drawn one by one
+MOST = 7  # one per colour
+FEW = 3  # more ordered values are easier to read as shades
+SINGLE = 32  # more runs are not drawn individually
 NORMALISED = {
     "": "as they are",
     "theory": "over theory",
     "one student": "errors over that of one student",
 }
-SPAN, WIDE = 100, 4  # the ratio of largest to smallest value from which an axis is logarithmic; WIDE if none is lost
-LEAST = 1e-2  # of a line, down to which a band or a bar reaches on a logarithmic axis
-EVEN = 0.2  # of the mean gap of values, by which gaps may differ where they count as equal
-SAME = 1e-6  # relative difference of equal variables, which the integration of a vote has
-ROUNDING = 1e-12  # what is less than this, over the largest, is 0
-AROUND = 0.05  # what an axis shows below and above values that are equal but for rounding, over their size
+SPAN, WIDE = 100, 4  # ratio of maximum to minimum that makes an axis logarithmic
+LEAST = 1e-2  # lower end of a band on a logarithmic axis, relative to its line
+EVEN = 0.2  # relative to the mean gap
+SAME = 1e-6  # relative: the numerical integration of a vote has such errors
+ROUNDING = 1e-12  # smaller values, relative to the maximum, count as 0
+AROUND = 0.05  # relative margin of an axis around values that are equal up to rounding
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One curve of a chart: the simulation's means and standard errors at x (numbers or names), beside what theory
-    expects there, and theory at `theory_x`, which is denser where theory can be solved between the recorded values.
-    With corrections of order 1/N a run lies in the `band`: theory with its bias, less and plus one standard deviation.
-    The `levels` are what the variable is compared with, in words and by theory at the same places. The `runs`
-    (seeds, x) are there where single runs are drawn instead of their mean."""
+    """One curve of a chart.
+
+    The simulation has a `mean` and an `error` (standard error) at each `x`, a number or a name, and theory expects
+    the value `expected` there. The line of `theory` is given at `theory_x`, which is denser than x if theory can be
+    solved between the recorded values. With corrections of order 1/N, one run lies in the `band`: theory plus bias,
+    plus or minus one standard deviation. The `levels` are labelled values of theory for comparison, also at
+    `theory_x`. The `runs` (seeds, x) are given if single runs are drawn instead of their mean.
+    """
 
     label: str
     x: np.ndarray
@@ -71,7 +74,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Layout:
-    """The axis along x, the axes distinguished by colour, by marker and by panel, and those of one position."""
+    """Roles of the axes of a chart: along x, by colour, by marker, by panel, or at one position (`rest`)."""
 
     x: str
     colours: tuple[str, ...]
@@ -82,7 +85,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Scales:
-    """The positions along x by name (none: x holds numbers), and what is logarithmic: x, and y of which variables."""
+    """Scales of a chart: names along x (empty if x is numeric), and whether x and which variables are logarithmic."""
 
     names: tuple[str, ...] = ()
     log_x: bool = False
@@ -90,11 +93,11 @@ class Scales:
 
 
 def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
-    """Return the variables that charts can show: numbers, not flags, at most one per student (no overlaps of units).
+    """Return the variables that charts can show: numbers with at most one value per student.
 
-    Of those that only theory has, controls, and keys that are functions of time. Where there are several recorded
-    times, only variables of each time are shown. A variable that has another meaning in theory, such as a run's best
-    epoch among those that are recorded, is not shown.
+    Flags and overlaps of units are excluded. Variables of theory alone are included if they are controls or keys that
+    are functions of time. With several recorded times, only time-dependent variables are shown. A variable with
+    another meaning in theory, such as the best recorded epoch of a run, is not shown.
     """
     recorded = times(scenario)
     allowed_dims, required_dims = {*recorded, *AVERAGED}, {dim for dim, values in recorded.items() if len(values) > 1}
@@ -113,13 +116,13 @@ def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
 
 
 def times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
-    """Return what charts can run along of all that is recorded in a run, such as times: not students, nor searches."""
+    """Return the recorded axes that can lie along x, such as times, but not students or searches."""
     recorded = {dim for variable in scenario.variables.values() for dim in variable.dims} - {*UNSHOWN}
     return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim in recorded}
 
 
 def with_values(results: Results, known: dict[str, Variable] | None = None) -> dict[str, Variable]:
-    """Return the variables with a value among those that charts can show, or these, under symbols that differ."""
+    """Return the given or drawable variables that have a value, with distinct symbols."""
     parts = [part for part in (results.simulation, results.theory) if part is not None]
     known = drawn(results.scenario) if known is None else known
     names_with_values = [
@@ -129,10 +132,10 @@ def with_values(results: Results, known: dict[str, Variable] | None = None) -> d
 
 
 def of_interest(results: Results) -> dict[str, Variable]:
-    """Return the variables that a figure shows unasked: results, neither details nor diagnostics.
+    """Return the variables that a figure shows by default: results, neither details nor diagnostics.
 
-    Not one that has the same value everywhere, such as a fixed second layer, nor one that equals an earlier one, such
-    as the error of a vote of one student.
+    A constant variable, such as a fixed second layer, is excluded, and so is a variable that equals an earlier one,
+    such as the error of a vote of one student.
     """
     variables = with_values(results)
     names = [name for name in variables if variables[name].role == "result"]
@@ -145,7 +148,7 @@ def of_interest(results: Results) -> dict[str, Variable]:
 
 
 def _is_constant(results: Results, name: str) -> bool:
-    """True if a variable has a single value in all of several runs, students and places of a sweep."""
+    """Return True if a variable has the same value in all runs, for all students and at all points of a sweep."""
     parts = [part[name].values for part in (results.simulation, results.theory) if part is not None and name in part]
     finite_values = [values[np.isfinite(values)] for values in parts]
     is_swept = any(results.either.sizes[axis] > 1 for axis in axes(results.either))
@@ -155,7 +158,7 @@ def _is_constant(results: Results, name: str) -> bool:
 
 
 def _are_equal(results: Results, name: str, other: str) -> bool:
-    """True if simulation and theory have the same values of two variables, to rounding."""
+    """Return True if two variables are equal up to rounding, in simulation and theory."""
     parts = [part for part in (results.simulation, results.theory) if part is not None and {name, other} & {*part}]
     if not all(name in part and other in part for part in parts):
         return False
@@ -170,7 +173,7 @@ def _of_students(values: xr.DataArray) -> xr.DataArray:
 
 
 def distinct(variables: dict[str, Variable]) -> dict[str, Variable]:
-    """Variables with different symbols: where an earlier one has the same symbol, the name takes its place."""
+    """Make symbols distinct by using a variable's name if an earlier variable has the same symbol."""
     symbols = [variable.symbol for variable in variables.values()]
     repeated = {name for index, name in enumerate(variables) if symbols[index] in symbols[:index]}
     return {
@@ -179,30 +182,30 @@ def distinct(variables: dict[str, Variable]) -> dict[str, Variable]:
 
 
 def axes(dataset: xr.Dataset) -> list[str]:
-    """Return the axes that a chart can lie along: those of the sweep, and recorded times."""
+    """Return the axes that can lie along x: swept axes and recorded times."""
     return [str(dim) for dim in dataset.dims if dim not in UNSHOWN]
 
 
 def values(dataset: xr.Dataset, axis: str) -> np.ndarray:
-    """Return the values along an axis; of a zipped one, those of its first coordinate."""
+    """Return the values along an axis, for a zipped axis the values of its first coordinate."""
     first = along(dataset, axis)[0]
     numbers: np.ndarray = dataset.variables[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
     return numbers
 
 
 def along(dataset: xr.Dataset, axis: str) -> list[str]:
-    """Return the coordinates of the positions on an axis: its namesake or, of a zipped one, all that run along it."""
+    """Return the names of an axis's coordinates: its own name, or all parallel keys of a zipped axis."""
     names = [str(name) for name, coordinate in dataset.coords.variables.items() if coordinate.dims == (axis,)]
     return [axis] if axis in names or not names else sorted(names, key=axis.find)
 
 
 def is_numeric(dataset: xr.Dataset, axis: str) -> bool:
-    """True if an axis holds several numbers, so that curves can run along it."""
+    """Return True if an axis holds several numbers, so that it can be x."""
     return values(dataset, axis).dtype.kind in "iuf" and dataset.sizes[axis] > 1
 
 
 def layout(results: Results) -> Layout:
-    """Return the layout that charts begin with: along x the longest axis of numbers, in colour what learns."""
+    """Return the initial layout of charts: x is the longest numeric axis, colour is the learner or rule."""
     dataset, choice = results.either, results.scenario.CHOICE
     all_axes = axes(dataset)
     x = longest([axis for axis in all_axes if is_numeric(dataset, axis)] or all_axes, dataset)
@@ -214,10 +217,10 @@ def layout(results: Results) -> Layout:
 def layout_along(results: Results, x: str, named: Sequence[str] = (), split: Sequence[str] = ()) -> Layout:
     """Return the layout of a figure against x that shows all axes.
 
-    In colour what learns, otherwise the first axis that the theory depends on; by marker an axis that it does not
-    depend on, otherwise the next; every further axis in panels. Beside others an axis of more than a few numbers is in
-    colour, in shades, and by marker there is only one that the theory does not depend on. Axes that are `named` come
-    first, the last of several by marker, and those of `split` have panels.
+    Colour distinguishes the learner or rule, otherwise the first axis that theory depends on. Markers distinguish an
+    axis that theory does not depend on, otherwise the next one. Every additional axis has panels. If there are several
+    axes, an axis with more than a few numbers is shown in shades of colour, and markers only distinguish an axis that
+    theory does not depend on. Axes in `named` come first, the last of several by marker. Axes in `split` have panels.
     """
     dataset, ignored = results.either, ignored_in_the_limit(results.scenario)
     other_axes = [axis for axis in axes(dataset) if axis != x]
@@ -238,22 +241,22 @@ def layout_along(results: Results, x: str, named: Sequence[str] = (), split: Seq
 
 
 def ignored_by_theory(results: Results, names: Iterable[str]) -> bool:
-    """True if the lines of theory depend on none of these axes."""
+    """Return True if the lines of theory depend on none of these axes."""
     return {*names} <= ignored_in_the_limit(results.scenario)
 
 
 def ignored_in_the_limit(scenario: AbstractScenario) -> set[str]:
-    """Return the axes that the lines of theory do not depend on, though bands of order 1/N may."""
+    """Return the axes that the lines of theory, though perhaps not the 1/N bands, do not depend on."""
     return {*scenario.theory_ignores, *(["N"] if has_bands(scenario) else [])}
 
 
 def has_bands(scenario: AbstractScenario) -> bool:
-    """True if theory has corrections of order 1/N, so that bands say where one run lies."""
+    """Return True if theory has corrections of order 1/N, and so bands that contain one run."""
     return bool(getattr(scenario, "corrections", False))
 
 
 def colours_of(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
-    """Return the colour at each position on these axes: shades of ordered numbers, if there are more than a few."""
+    """Return the colour at each position on these axes, or shades for more than a few ordered numbers."""
     count = int(np.prod([dataset.sizes[name] for name in names]))
     if count > FEW and all(is_numeric(dataset, name) for name in names):
         return shades(count)
@@ -261,12 +264,12 @@ def colours_of(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
 
 
 def longest(names: list[str], dataset: xr.Dataset) -> str:
-    """Return the longest of these axes, the last of several."""
+    """Return the longest of these axes, and the last if several are equally long."""
     return max(names, key=lambda axis: (dataset.sizes[axis], names.index(axis)))
 
 
 def with_axis(results: Results, name: str) -> Results:
-    """Return the results with this axis, of one value if they do not have it."""
+    """Return results with this axis, which has one value if it is added."""
     if name in results.either.dims:
         return results
     datasets = results.simulation, results.theory
@@ -275,14 +278,14 @@ def with_axis(results: Results, name: str) -> Results:
 
 
 def with_any_axis(results: Results) -> Results:
-    """Return the results, along what learns if they have no axis."""
+    """Return results with at least one axis: without any, the axis of the learner or rule is added."""
     return results if axes(results.either) else with_axis(results, results.scenario.CHOICE)
 
 
 def scales(results: Results, x: str, variables: dict[str, Variable], lossless: bool = False) -> Scales:
-    """Axes that are logarithmic because their values are positive and span decades.
+    """Choose logarithmic axes, for values that are positive and span decades.
 
-    Zeros have no place on a logarithmic axis: with `lossless` an axis with any stays linear.
+    A logarithmic axis cannot show zeros: with `lossless` an axis with zeros stays linear.
     """
     log_y = {name for name, variable in variables.items() if _wants_log(name, variable, results)}
     if lossless:
@@ -296,13 +299,17 @@ def scales(results: Results, x: str, variables: dict[str, Variable], lossless: b
 
 
 def has_zero_means(results: Results, name: str) -> bool:
-    """True if a mean over runs is 0 or less, so that it has no place on a logarithmic axis."""
+    """Return True if a mean over runs is 0 or less, so that a logarithmic axis cannot show it."""
     simulation = results.simulation
     return simulation is not None and name in simulation and bool((simulation[name].mean("seed") <= 0).any())
 
 
 def _wants_log(name: str, variable: Variable, results: Results) -> bool:
-    """By theory's values or, without them, the runs' means; of runs that keep far from a bound, by both."""
+    """Return True if the values of a variable are positive and span decades.
+
+    Values of theory decide or, without theory, means over runs. Both decide if theory is a bound, which runs may
+    be far from.
+    """
     simulation, theory = results.simulation, results.theory
     has_theory = theory is not None and name in theory
     parts = [theory[name].values.ravel()] if theory is not None and has_theory else []
@@ -315,14 +322,14 @@ def _wants_log(name: str, variable: Variable, results: Results) -> bool:
 
 
 def _spans(numbers: np.ndarray, ratio: float) -> bool:
-    """True if numbers are positive and the largest is at least so many times the smallest."""
+    """Return True if numbers are positive and the ratio of maximum to minimum is large enough."""
     if numbers.size < 2 or numbers.min() <= ROUNDING * numbers.max():
         return False
     return bool(numbers.max() / numbers.min() >= ratio)
 
 
 def _evenly_spaced(x: np.ndarray) -> bool:
-    """True if the spacing of values is more uniform on a logarithmic axis than on a linear one."""
+    """Return True if values are spaced more uniformly on a logarithmic axis than on a linear axis."""
 
     def unevenness(positions: np.ndarray) -> float:
         gaps = np.diff(np.unique(positions))
@@ -342,10 +349,11 @@ def curves(
     label: Callable[[str, Any], str] = value_label,
     runs: bool = False,
 ) -> list[Curve]:
-    """Return the curves of a variable, one per colour, from datasets with no other axes than those of the layout.
+    """Return the curves of a variable, one per colour, from datasets that only have the axes of the layout.
 
-    `unit` is one of `NORMALISED`: "theory" divides all by theory, "one student" errors of an ensemble by theory's of
-    one student. `lines` is theory on a dense grid along x, and `levels` names variables of theory to compare with.
+    `unit` is one of `NORMALISED`: "theory" divides all values by theory, "one student" divides the errors of an
+    ensemble by the error of one student in theory. `lines` is theory on a dense grid along x, and `levels` names
+    variables of theory for comparison.
     """
     needed = {name, name + STD, name + BIAS, *levels}  # slicing whole datasets would take most of the time
     needed |= {"eps_g"} if unit == "one student" else set()
@@ -372,7 +380,7 @@ def curves(
 def positions(
     dataset: xr.Dataset, names: Iterable[str], label: Callable[[str, Any], str] = value_label
 ) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield every combination of positions on these axes, with its label; without axes one, that selects nothing."""
+    """Yield every combination of positions on these axes with its label, or a single empty one without axes."""
     columns = {name: labels(dataset, name, label) for name in names}
     for indices in itertools.product(*(range(len(column)) for column in columns.values())):
         position = dict(zip(columns, indices, strict=True))
@@ -380,7 +388,7 @@ def positions(
 
 
 def labels(dataset: xr.Dataset, axis: str, label: Callable[[str, Any], str] = value_label) -> list[str]:
-    """Labels of the positions on an axis."""
+    """Return the labels of the positions on an axis."""
     columns = [[label(name, value) for value in values(dataset, name).tolist()] for name in along(dataset, axis)]
     return [", ".join(row) for row in zip(*columns, strict=True)]
 
@@ -397,7 +405,10 @@ def curve(
     levels: Sequence[str] = (),
     runs: bool = False,
 ) -> Curve:
-    """Return one variable along x, from datasets with no other axis; of theory, the dense `lines` if they have it."""
+    """Return the curve of one variable along x, from datasets without other axes.
+
+    The line of theory is taken from the dense `lines` if they contain the variable.
+    """
     either = simulation if simulation is not None else theory
     assert either is not None
     x_values = values(either, x)
@@ -429,9 +440,9 @@ def curve(
 
 
 def united(curves: Sequence[Curve]) -> list[Curve]:
-    """Return curves of theory with each line once, labelled by what the curves of this line have in common.
+    """Merge curves with equal lines of theory into one curve each, and label it by the common parts of their labels.
 
-    The others are empty, so that each line has the colour of its place.
+    The other curves become empty, so that the colours of later curves do not change.
     """
     lines = [None if curve.theory is None else tuple(curve.theory.tolist()) for curve in curves]
     sharing = [
@@ -445,7 +456,7 @@ def united(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def in_common(labels_: Sequence[str]) -> str:
-    """Return the parts that labels of curves have in common.
+    """Return the common parts of several labels.
 
     >>> in_common(["N = 20, hebb", "N = 100, hebb"])
     'hebb'
@@ -455,9 +466,10 @@ def in_common(labels_: Sequence[str]) -> str:
 
 
 def thinned(curve: Curve, log: bool) -> Curve:
-    """Return a curve with at most `MOST_POINTS` points, equally spaced on a linear or logarithmic axis.
+    """Thin a curve to at most `MOST_POINTS` points, equally spaced on a linear or logarithmic axis.
 
-    Of equally spaced points these are every second, third, ..., otherwise those nearest to equally spaced places.
+    If the points are equally spaced, every second, third, ... point is kept, otherwise the points nearest to equally
+    spaced positions.
     """
     if curve.mean is None or curve.x.dtype.kind not in "iuf":
         return curve
@@ -477,7 +489,10 @@ def thinned(curve: Curve, log: bool) -> Curve:
 def _band(
     name: str, theory: xr.Dataset, x: np.ndarray, unit: np.ndarray | float
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the limits within which theory expects a run, NaN where unresolved; None without standard deviation."""
+    """Return the lower and upper end of the band of one run, NaN where the band is not resolved.
+
+    Returns None if theory has no standard deviation.
+    """
     mean, std = predicted(theory, name)
     if std is None or not np.isfinite(std).any():
         return None
@@ -487,14 +502,14 @@ def _band(
 
 
 def lacks_bands(results: Results) -> bool:
-    """True if some standard deviation of theory is not resolved, so that its band is not drawn."""
+    """Return True if some standard deviation of theory is not resolved, so that its band is not drawn."""
     parts = [part for part in (results.theory, results.lines) if part is not None]
     names = [name for name in drawn(results.scenario) if any(name + STD in part for part in parts)]
     return any(bool(unresolved(part, name).any()) for part in parts for name in names if name + STD in part)
 
 
 def resolved(low: float, high: float) -> tuple[float, float]:
-    """Return the limits of a linear axis, or wider ones if they differ by no more than rounding.
+    """Widen the limits of a linear axis if they are equal up to rounding.
 
     >>> resolved(0.2, 0.4), resolved(-1e-16, 1e-16), resolved(1 - 1e-14, 1)
     ((0.2, 0.4), (-0.05, 0.05), (0.95, 1.05))
@@ -507,12 +522,12 @@ def resolved(low: float, high: float) -> tuple[float, float]:
 
 
 def _is_rounding(low: float, high: float) -> bool:
-    """True if these values differ by no more than a comparison with theory resolves."""
+    """Return True if two values differ by less than a comparison with theory can resolve."""
     return bool(high - low <= comparison.ROUNDING * max(1.0, abs(low), abs(high)))
 
 
 def above_zero(low: np.ndarray, line: np.ndarray) -> np.ndarray:
-    """Return the lower end of a band or a bar as a logarithmic axis can show it: at least a hundredth of the line."""
+    """Limit the lower end of a band or an error bar to a positive value that a logarithmic axis can show."""
     return np.maximum(low, LEAST * line)
 
 
@@ -522,21 +537,22 @@ def _ratio(part: np.ndarray, unit: np.ndarray | float) -> np.ndarray:
 
 
 def _unit(name: str, theory: xr.Dataset | None, x: np.ndarray, unit: str) -> np.ndarray | float:
-    """Return the divisor of a variable at each x."""
+    """Return the divisor of a variable at each x, for a unit in `NORMALISED`."""
     divisor_name = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(unit, "")
     return _line(theory[divisor_name], x) if theory is not None and divisor_name in theory else 1.0
 
 
 def _line(array: Any, x: np.ndarray) -> np.ndarray:
-    """Return theory at every x, of all students."""
+    """Average theory over students, and broadcast it to every x."""
     line = array.mean([dim for dim in AVERAGED if dim in array.dims])
     return np.asarray(np.broadcast_to(line.values, x.shape), float)
 
 
 def mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
-    """Return the mean over seeds with its standard error, NaN for a single seed; students are averaged first.
+    """Return the mean over seeds with its standard error, which is NaN for a single seed.
 
-    Of cross-validation, the mean over shuffles and folds and the standard error over folds, averaged over shuffles.
+    Students are averaged first. For cross-validation, the mean is over shuffles and folds, and the standard error over
+    folds is averaged over shuffles.
     """
     if "fold" in runs.dims:
         return runs.mean(["seed", "fold"]), standard_error_of_runs(runs, "fold").mean("seed")
@@ -545,19 +561,22 @@ def mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
 
 
 def each_run(runs: xr.DataArray) -> np.ndarray:
-    """Return the first runs (seeds, x), of all students."""
+    """Return the first single runs (seeds, x), averaged over students."""
     runs = runs.mean([dim for dim in AVERAGED if dim in runs.dims]).isel(seed=slice(SINGLE)).transpose("seed", ...)
     return np.asarray(runs.values.reshape(runs.sizes["seed"], -1), float)
 
 
 def sliced(results: Results, position: dict[str, Any]) -> Results:
-    """Return results at one position on each of these axes."""
+    """Select one position on each of these axes, in all datasets of the results."""
     simulation, theory, lines = (pick(part, position) for part in (results.simulation, results.theory, results.lines))
     return replace(results, simulation=simulation, theory=theory, lines=lines)
 
 
 def with_lines(results: Results, x: str) -> Results:
-    """Solve the theory of results, if they have one, on a dense grid along x; all other axes must be complete."""
+    """Solve the theory of results on a dense grid along x, if they have theory.
+
+    All other axes must be complete.
+    """
     from theory import smooth  # here: charts of live scenarios do not wait for it
 
     if results.theory is None:
@@ -566,7 +585,7 @@ def with_lines(results: Results, x: str) -> Results:
 
 
 def pick(dataset: xr.Dataset | None, position: dict[str, Any]) -> xr.Dataset | None:
-    """Return one position on each of these axes, where the dataset has them."""
+    """Select one position on each of these axes, and ignore axes that the dataset lacks."""
     if dataset is None:
         return None
     return dataset.isel({axis: index for axis, index in position.items() if axis in dataset.dims})

@@ -1,4 +1,4 @@
-"""The keys of a scenario that a caption or a title states, with their symbols or in words."""
+"""The keys of a scenario in captions and titles, with their symbols or in words."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from statmech.scenarios.axes import once
 from statmech.scenarios.base import AbstractScenario
 from statmech.table_populations import TABLE_POPULATIONS
 
-MAX_LISTED_VALUES = 8  # of an axis
+MAX_LISTED_VALUES = 8  # a longer list is shown as its range
 UNSTATED = (
-    *("key", "seeds", "dtype", "engine", "solver"),  # how numbers are computed
-    *("gram", "corrections", "strengths", "plane", "positions", "bayes"),  # what else is computed
+    *("key", "seeds", "dtype", "engine", "solver"),  # settings of the computation
+    *("gram", "corrections", "strengths", "plane", "positions", "bayes"),  # requests for additional results
     *("figure", "zip"),
 )
 KIND_FIRST = ("rule", "network", "loss", "prior", "learner", "penalty", "teacher", "weights", "boundary", "classifier")
@@ -37,7 +37,7 @@ COUNTS = (
     "folds",
 )
 NAME_FIRST = ("inputs", "start", "protocol", "sampling", "model", "data", "intercept")
-PHRASES = {  # around the values of keys that have no symbol
+PHRASES = {  # for keys without a symbol
     **{name: f"{{}} {name}" for name in (*KIND_FIRST, *COUNTS)},
     **{name: f"{name}: {{}}" for name in NAME_FIRST},
     **dict.fromkeys(("clusters", "booster", "descent", "population"), "{}"),
@@ -67,13 +67,13 @@ NOT_IN_TITLES = (
     "chunk",
     "within",
     "tolerance",
-)  # the first two are stated with the number of runs
+)  # N and folds are part of the number of runs
 AT_ZERO = {"stages": "stages by cross-validation", "budget": "no budget of features"}
 LABELLED: dict[str, Mapping[str, Any]] = {"weights": WEIGHTS, "level": BOUNDARIES, "population": TABLE_POPULATIONS}
 
 
 def of(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return the values of all keys that determine the numbers, except what learns.
+    """Return all keys that determine the numbers, except the learner, rule, loss, ...
 
     >>> from statmech import Scenario
     >>> of(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
@@ -86,9 +86,9 @@ def of(scenario: AbstractScenario) -> dict[str, Any]:
 
 
 def single(scenario: AbstractScenario) -> list[str]:
-    """Return what learns and the keys of a single value that a title states, with their symbols, except N.
+    """Return texts for a title: the learner or rule, and the keys with a single value, except N.
 
-    At its default a key is stated if it has a symbol, is not 0, and concerns all that learn.
+    A key at its default is only included if it has a symbol, is not 0, and applies to all learners or rules.
 
     >>> from statmech import Scenario
     >>> single(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
@@ -108,7 +108,7 @@ def single(scenario: AbstractScenario) -> list[str]:
 
 
 def written(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return the keys as a config writes them, values of parallel axes once, and defaults of what learns."""
+    """Return the keys as in a config, with each parallel value once, and with defaults of the learner or rule."""
     config = scenario.config()
     for group in config.get("zip", []):
         config |= {name: once(values) for name, values in group.items()}
@@ -118,7 +118,7 @@ def written(scenario: AbstractScenario) -> dict[str, Any]:
 
 
 def _kinds(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[list[type]]:
-    """Yield the rules, the losses, ... that a config names."""
+    """Yield the classes of the rules, the losses, ... that a config names."""
     for choice, kinds in scenario.choices().items():
         value = config.get(choice)
         names: list[Any] = value if isinstance(value, list) else [value]
@@ -126,7 +126,7 @@ def _kinds(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[list[
 
 
 def _parameter_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
-    """Return the default parameters of what a config names: a list, if defaults differ."""
+    """Return the default parameters of the named rules, losses, ..., as a list if they differ."""
     defaults: dict[str, dict[Any, None]] = {}
     for kind in itertools.chain.from_iterable(_kinds(scenario, config)):
         for name, key in parameters_of(kind).items():
@@ -136,7 +136,7 @@ def _parameter_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> d
 
 
 def _defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
-    """Return the default of every key, as a config would hold it."""
+    """Return the default of every key, in the form of a config."""
     fields = {name: field.default for name, field in type(scenario).model_fields.items()}
     sections = {
         name: default.model_dump(mode="json") for name, default in fields.items() if isinstance(default, BaseModel)
@@ -145,7 +145,7 @@ def _defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, A
 
 
 def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
-    """Return a key with its value in words.
+    """Return a key with its value as text.
 
     >>> from statmech import Scenario
     >>> with_symbol(Scenario(rule="hebb", t=1), "flip", 0.1), with_symbol(Scenario(rule="hebb", t=1), "rule", "hebb")
@@ -161,10 +161,10 @@ def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
 
 
 def in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
-    """Return one value, a short list, or the range of a long one."""
+    """Format one value, a short list of values, or the range of a long list."""
     items = list(value) if isinstance(value, tuple | list) else [value]
     if len(items) > MAX_LISTED_VALUES and all(isinstance(item, int | float) for item in items):
-        items = sorted(items)  # its range; parallel axes are in any order
+        items = sorted(items)  # the values of parallel axes need not be ordered
     texts = [_one_in_words(scenario, name, item) for item in items]
     return ", ".join(texts) if len(texts) <= MAX_LISTED_VALUES else f"{texts[0]} to {texts[-1]} ({len(texts)} values)"
 

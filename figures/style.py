@@ -1,4 +1,4 @@
-"""The look of every figure: widths of paper and slides, colours that the colour-blind can distinguish, error bars."""
+"""The style of every figure: widths for paper and slides, colours for the colour-blind, ticks and error bars."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN, PAGE = 3.375, 6.75  # inches
-OUTSIDE = "outside"  # the gid of an arrow or a line that says how much lies outside the axes
-AID = "aid"  # the gid of what needs no entry in a legend: lines that guide the eye, points that their row names
+OUTSIDE = "outside"  # marks an arrow or a line that points to data outside the axes
+AID = "aid"  # marks artists without a legend entry: guides to the eye, points that are named by their row
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (8, 3)))
-THEORY = "0.25"  # of one line for points of all colours
-SHADES = "viridis"  # of ordered values, more than there are colours
+THEORY = "0.25"  # one grey line for points of all colours
+SHADES = "viridis"  # for more ordered values than there are colours
 MOST_POINTS = 15  # markers of one curve: more would hide its line
-NESTED_EXCESS = 0.7  # size of the largest of several nested markers over that of the smallest, less 1
+NESTED_EXCESS = 0.7  # relative excess of the largest nested marker over the smallest
 JOIN: dict[str, Any] = {"color": "0.7", "linewidth": 0.6, "zorder": 1, "gid": AID}  # guides the eye between points
 STAR: dict[str, Any] = {  # marks a minimum, below the points
     "marker": "*",
@@ -52,17 +52,17 @@ STAR: dict[str, Any] = {  # marks a minimum, below the points
     "linestyle": "none",
     "zorder": 2.5,
 }
-SMALL = "small"  # of words inside panels
-BAND = 0.18  # opacity of the band in which theory expects one run
-EDGE = 0.5  # width of its edges
-BEYOND = 1e4  # times its neighbours: the height to which a line is drawn where it diverges
-TICKS: dict[float, tuple[float, ...]] = {  # of a logarithmic axis, by the ratio of its limits
+SMALL = "small"  # text inside panels
+BAND = 0.18  # the band shows where theory expects one run
+EDGE = 0.5  # points
+BEYOND = 1e4  # a divergence is drawn this many times higher than its neighbours
+TICKS: dict[float, tuple[float, ...]] = {  # indexed by the maximal ratio of the limits of an axis
     5: (1, 1.5, 2, 3, 5, 7),
     20: (1, 2, 3, 5),
     200: (1, 2, 5),
 }
-FEWER: tuple[tuple[float, ...], ...] = ((1, 3), (1,))  # where labels of more ticks would overlap
-LETTER, FILLED = 0.64 / 72, 0.75  # width of a letter in inches per point, and the part of a column that a panel fills
+FEWER: tuple[tuple[float, ...], ...] = ((1, 3), (1,))  # used where the labels of more ticks would overlap
+LETTER, FILLED = 0.64 / 72, 0.75  # inches per point of font size; the rest is for labels and margins
 FORMATS = ("png", "svg", "pdf")
 
 STYLE: dict[Any, Any] = {
@@ -89,7 +89,7 @@ STYLE: dict[Any, Any] = {
 
 
 class Medium(NamedTuple):
-    """Settings beyond `STYLE`, the scale of sizes, and whether panels stand in one column, for paper or slides."""
+    """Settings for paper or slides: changes of `STYLE`, the scale of sizes, and whether panels form one column."""
 
     settings: dict[Any, Any]
     scale: float = 1.0
@@ -126,14 +126,14 @@ MEDIA = {
 
 
 class Wish(NamedTuple):
-    """The medium of a figure, and whether it has strips of residuals."""
+    """Options of the figure being drawn: its medium, and whether it has strips of residuals."""
 
     medium: str = "page"
     residuals: bool = False
 
 
 USUAL = Wish()
-WISH: ContextVar[Wish] = ContextVar("WISH", default=USUAL)  # of the figure that is being drawn
+WISH: ContextVar[Wish] = ContextVar("DRAWING_OPTIONS", default=USUAL)
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def drawn_for(medium: str | None, residuals: bool = False) -> Iterator[None]:
     medium
         A name in `MEDIA`; None for `page`.
     residuals
-        True for a strip below each panel, of deviations from theory in standard errors.
+        True for a strip below each panel that shows deviations from theory in standard errors.
 
     Raises
     ------
@@ -168,17 +168,17 @@ def drawn_for(medium: str | None, residuals: bool = False) -> Iterator[None]:
 
 
 def medium() -> Medium:
-    """Return the medium of the figure that is being drawn."""
+    """Return the medium of the figure being drawn."""
     return MEDIA[WISH.get().medium]
 
 
 def settings_of(figure: Figure) -> dict[Any, Any]:
-    """Return the settings in which a figure was drawn, of which its gid is the medium."""
+    """Return the matplotlib settings that a figure was drawn with. The gid of the figure names its medium."""
     return STYLE | MEDIA.get(figure.get_gid() or "page", MEDIA["page"]).settings
 
 
 def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draw in this style, whatever matplotlib settings the reader has.
+    """Wrap a drawing function so that it uses this style instead of the user's matplotlib settings.
 
     Parameters
     ----------
@@ -197,11 +197,11 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
     """
 
     @wraps(draw)
-    def drawn(*args: Any, **kwargs: Any) -> Figure:
+    def draw_styled(*args: Any, **kwargs: Any) -> Figure:
         with mpl.rc_context(), matplotlib.style.context(["default", STYLE, medium().settings]):
             return draw(*args, **kwargs)
 
-    return drawn
+    return draw_styled
 
 
 def label_of(name: str) -> str:
@@ -211,22 +211,22 @@ def label_of(name: str) -> str:
 
 
 def look_of(index: int) -> dict[str, Any]:
-    """Colour and marker of the index-th curve, distinguishable in colour, in grey and in print."""
-    marker = (index + index // len(MARKERS)) % len(MARKERS)  # another one when colours begin again
+    """Return the colour and marker of the index-th curve, distinguishable in colour, in grey and in print."""
+    marker = (index + index // len(MARKERS)) % len(MARKERS)  # another marker when colours repeat
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[marker]}
 
 
 def nested_size(index: int, count: int) -> dict[str, Any]:
-    """Return the marker size of the index-th of so many curves whose points overlap.
+    """Return the marker size of the index-th of several curves with overlapping points.
 
-    Points stay at their x: each curve has smaller markers than the one before, over which it is drawn.
+    The x of a point does not change. Each curve has smaller markers than the curve below it.
     """
     excess = NESTED_EXCESS * (count - 1 - index) / max(count - 1, 1)
     return {"markersize": mpl.rcParams["lines.markersize"] * (1 + excess)}
 
 
 def few(count: int) -> list[int]:
-    """Choose at most `MOST_POINTS` of so many steps, geometrically from the first to the last.
+    """Choose at most `MOST_POINTS` of `count` steps, geometrically spaced from the first to the last.
 
     >>> few(100)
     [0, 1, 2, 4, 6, 9, 12, 18, 25, 36, 50, 70, 99]
@@ -236,20 +236,20 @@ def few(count: int) -> list[int]:
 
 
 def shades(count: int) -> list[Any]:
-    """Colours of so many ordered values, from dark to light, none too light for print."""
+    """Return colours for ordered values, from dark to light, none too light for print."""
     return [mpl.colormaps[SHADES](position) for position in np.linspace(0, 0.9, count)]
 
 
 def points(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
-    """Simulation: means over seeds with their standard errors."""
+    """Draw means of a simulation over seeds, with their standard errors."""
     style = {"linestyle": "none", "markerfacecolor": "white", **look_of(index), **kwargs}
     ax.errorbar(x, values.mean("seed"), yerr=spread(values), **style)
 
 
 def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: Any) -> None:
-    """Draw theory as a line, with a dash at each x if there is one only, or whole numbers only (`discrete`).
+    """Draw theory as a line, with a dash at each x if x is a single value or `discrete` (integers).
 
-    Where a value is infinite the line leaves the frame, whose limits are those of the finite values.
+    The line leaves the frame where a value is infinite. The limits of the frame depend on the finite values only.
     """
     dash = {"marker": "_", "markersize": 7, "markeredgewidth": 1.1, "linewidth": 0.7}
     x, values = np.asarray(x), np.asarray(values, float)
@@ -262,7 +262,7 @@ def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: A
 
 
 def beyond_the_frame(values: np.ndarray) -> np.ndarray:
-    """Values with finite ones in place of infinite ones, far beyond their neighbours.
+    """Replace infinite values by finite values far above or below their neighbours.
 
     >>> beyond_the_frame(np.array([1.0, 2.0, np.inf, 3.0]))
     array([1.e+00, 2.e+00, 3.e+04, 3.e+00])
@@ -275,7 +275,7 @@ def beyond_the_frame(values: np.ndarray) -> np.ndarray:
 
 
 def spread(values: Any) -> Any:
-    """Return the standard error of the mean over seeds; None for a single seed."""
+    """Return the standard error of the mean over seeds, or None for a single seed."""
     return standard_error_of_runs(values) if values.sizes["seed"] > 1 else None
 
 
@@ -289,8 +289,8 @@ def mean_points(
 ) -> None:
     """Draw means as points with bars of their standard errors.
 
-    `look` is colour and marker, or the index of the curve; with a `linestyle` a thin grey line guides the eye from
-    point to point. `filled` says which points are filled; the others, and by default all, are hollow.
+    `look` is the colour and the marker, or the index of the curve. With a `linestyle` a thin grey line joins the points
+    to guide the eye. `filled` is a mask of the points to fill. Without the mask all points are hollow.
     """
     curve_style = look_of(look) if isinstance(look, int) else look
     look = {"markerfacecolor": "white", **curve_style, "linestyle": "none"}
@@ -304,7 +304,7 @@ def mean_points(
 
 
 def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) -> None:
-    """Draw the band in which theory expects one run, below all else: bands of several N show one within the other."""
+    """Draw the band that theory expects one run to lie in, below all other artists, so that bands of several N nest."""
     if np.size(x) == 1:  # a band without width is a bar
         ax.plot([x[0], x[0]], [low[0], high[0]], color=colour, alpha=BAND, linewidth=7, solid_capstyle="butt", zorder=0)
         return
@@ -314,7 +314,7 @@ def run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) ->
 
 
 def log_ticks(axis: Axis) -> None:
-    """Set ticks that can be read on a logarithmic axis, once its limits are known: as many as it has room for."""
+    """Set as many legible ticks on a logarithmic axis as fit between its current limits."""
     low, high = axis.get_view_interval()
     subs = [subs for max_ratio, subs in TICKS.items() if high < max_ratio * low]
     fitting_subs = (
@@ -327,7 +327,7 @@ def log_ticks(axis: Axis) -> None:
 
 
 def _have_room(axis: Axis, subs: tuple[float, ...]) -> bool:
-    """True if the labels of these ticks of a horizontal axis do not overlap, or if they are the fewest."""
+    """Return True if the labels of these ticks on a horizontal axis do not overlap, or if no sparser ticks exist."""
     low, high = axis.get_view_interval()
     spec = axis.axes.get_subplotspec()
     panel_spec = spec.get_topmost_subplotspec() if spec else None
@@ -349,7 +349,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
     figure
         A figure.
     stem
-        The path of the files, without a suffix.
+        The path of the files without their suffix.
     formats
         Some of `png`, `svg` and `pdf`.
 
@@ -361,7 +361,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
     Raises
     ------
     StoreError
-        If one cannot be written.
+        If a file cannot be written.
 
     Examples
     --------
@@ -377,17 +377,17 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[P
 
 @contextmanager
 def _laid_out(figure: Figure, settings: dict[Any, Any] | None = None) -> Iterator[None]:
-    """Lay a figure out once for all its files, in its settings and others that are given.
+    """Lay a figure out once for all its files, with its settings and additional ones.
 
-    A second layout, which begins from the first, would move its panels.
+    A second layout would start from the first one and move the panels.
     """
     with mpl.rc_context({**settings_of(figure), "figure.constrained_layout.use": False, **(settings or {})}):
         engine = figure.get_layout_engine()
         if engine is not None:
             engine.execute(figure)
-            if any(ax.get_aspect() != "auto" for ax in figure.axes):  # whose size the first layout has changed
+            if any(ax.get_aspect() != "auto" for ax in figure.axes):  # the first layout has changed their size
                 engine.execute(figure)
-        figure.set_layout_engine(None)  # "none" is an engine, too, before which each file would be drawn twice
+        figure.set_layout_engine(None)  # the engine "none" would draw each file twice
         try:
             yield
         finally:
@@ -403,7 +403,7 @@ def _content(figure: Figure, suffix: str) -> bytes:
 
 
 def element(figure: Figure) -> str:
-    """Return a figure as an SVG element of a page, its text as outlines, which need no fonts."""
+    """Return a figure as an SVG element of a page, with text as outlines, which need no fonts."""
     file = io.StringIO()
     with _laid_out(figure, {"svg.fonttype": "path"}):
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))

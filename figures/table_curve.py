@@ -1,4 +1,4 @@
-"""The predicted learning curve of a table of data, with fits beside it where there are some."""
+"""The predicted learning curve of a table of data, with optional fits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LABELS = {"eps_y": "error on fresh rows", "mse": "mean squared error on fresh ro
 
 
 def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
-    """Draw the error on fresh rows against the number of examples, with what was measured, and theory alone.
+    """Draw the error on fresh rows against the number of examples: prediction, measurements and theory alone.
 
     Parameters
     ----------
     curve
-        What `statmech.predict_learning_curve` returns.
+        The result of `statmech.predict_learning_curve`.
     line
-        The same at many numbers of examples.
+        The same prediction at many numbers of examples.
     table
         The name of the table, for the title.
     """
@@ -61,7 +61,7 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
 
 
 def escape(text: str) -> str:
-    """Escape dollar signs, which would begin mathematics."""
+    """Escape dollar signs, which would start mathematics."""
     return text.replace("$", r"\$")
 
 

@@ -1,4 +1,4 @@
-"""One interactive chart: theory as lines, simulation as points with standard errors, values under the pointer."""
+"""An interactive chart: theory as lines, simulation as points with standard errors, values under the pointer."""
 
 from __future__ import annotations
 
@@ -33,40 +33,42 @@ SHAPES = {
     "P": "plus",
     "X": "x",
 }
-LEVEL = "dotted"  # lines of what a variable is compared with
-FAINT = 0.45  # opacity of curves that are held for comparison
-MARKED = 30  # places of theory beyond which marks would hide the line
-TICKS, FEW_TICKS = 12, 3  # at most, on a linear axis; and about so many on a low one
+LEVEL = "dotted"  # lines for comparison with the variable
+FAINT = 0.45  # for the curves kept for comparison
+MARKED = 30  # more marks would hide the line
+TICKS, FEW_TICKS = 12, 3
 LINES: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
 BARS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", "line_color": "color"}
 POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 ENDS = ("x", "y", "text", "color", "offset")
-TICK, NAME, LABEL = 13, 17, 14  # pixels: of numbers, of names of axes, and of labels at the ends of lines
-HEIGHT = 420  # pixels that a chart without a height is expected to have, so that labels do not overlap
-WIDTH = 0.58  # of a letter, over its height
-RUN = 0.5  # opacity of single runs
-ENOUGH = 0.5  # of the height of a chart, which curves must fill at the end of a drag
+TICK, NAME, LABEL = 13, 17, 14  # pixels
+HEIGHT = 420  # pixels: used to separate labels in a chart without a fixed height
+WIDTH = 0.58  # width over height
+RUN = 0.5
+ENOUGH = 0.5  # relative to the height of a chart, at the end of a drag
 
 
 class Chart:
-    """One variable against x; `show` replaces its curves, not the chart. Against names, theory is a dash.
+    """A chart of one variable against x.
+
+    `show` replaces the curves, not the chart. If x holds names, theory is a dash at each name.
 
     Parameters
     ----------
     variable
-        What is drawn.
+        The variable to draw.
     xlabel
         The label of x.
     names
-        The positions along x, if it holds no numbers.
+        The names along x, if x is not numeric.
     log_x, log_y
-        Logarithmic axes.
+        Whether x and y are logarithmic.
     height
-        In pixels; None to fill the place that the page gives.
+        The height in pixels, or None to fill the space on the page.
     ylabel
         The label of y, by default the variable's symbol.
     whole
-        True if x holds whole numbers only, so that theory has a mark at each.
+        True if x is an integer, so that theory has a mark at each value.
     look
         Sizes and colours.
     """
@@ -88,12 +90,12 @@ class Chart:
         self.shown: list[Curve] = []
         self.bounded = bool(variable.bound)
         self.controlled = variable.role == "control"
-        self.labelled = not look.bare  # whether several lines have labels at their ends
-        self.room = 0  # pixels at the right that other charts need
-        self.beside: list[Curve] = []  # held for comparison
-        self.bent = not whole  # whether lines are curved between the places at which theory is solved
+        self.labelled = not look.bare  # several lines have labels at their ends
+        self.room = 0  # pixels of the right margin that other charts need
+        self.beside: list[Curve] = []  # curves for comparison
+        self.bent = not whole  # lines are smooth between solved values
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
-        self.colours = 0  # curves until a colour returns with the next marker; 0: each has both to itself
+        self.colours = 0  # number of colours before the marker changes; 0: both change with each curve
         ylabel = ylabel or variable.symbol
         y_name, x_name = plain(ylabel), plain(xlabel)
         factors: dict[str, Any] = {"x_range": list(names)} if names else {}
@@ -134,7 +136,7 @@ class Chart:
         self.figure.add_layout(HTMLLabelSet(source=self.ends, **label_style))
 
     def _dress(self) -> None:
-        """Set sizes and colours, for Bokeh's theme of the page does not reach charts that are made later."""
+        """Set sizes and colours, because Bokeh's theme of a page does not reach charts that are created later."""
         figure, theme = self.figure, self.drawn
         figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
         figure.grid.grid_line_color = theme.grid
@@ -152,7 +154,7 @@ class Chart:
             )
 
     def _group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
-        """Return the glyphs of a group of curves: few, because each costs the browser time at every redraw."""
+        """Create the few glyphs of a group of curves, because each glyph costs time at every redraw."""
         theory, points = ColumnDataSource(self._theory((), dash)), ColumnDataSource(self._points(()))
         if self.named:
             style: dict[str, Any] = {"marker": "dash", "size": 24 * self.size, "line_width": 2, "line_color": "color"}
@@ -181,7 +183,7 @@ class Chart:
         }
 
     def _draw(self, source: ColumnDataSource, glyph: Glyph, name: str | None = None) -> GlyphRenderer:
-        """Draw a glyph, without the others for muted and unselected ones that Bokeh's own methods make, too."""
+        """Add a glyph, without the additional muted and unselected glyphs of Bokeh's own methods."""
         renderer: GlyphRenderer = self.figure.add_glyph(source, glyph, name=name)
         return renderer
 
@@ -190,9 +192,9 @@ class Chart:
         self.figure.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, line_policy="nearest", visible=False))
 
     def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
-        """Show these curves, and dashed and fainter those held for comparison.
+        """Show these curves, and curves for comparison that are dashed and fainter.
 
-        The limits of y change only if curves leave them, or if points come, from which bounds may be far away.
+        The limits of y change only if curves leave them, or if points appear, which may be far from bounds of theory.
         """
         fits_points = self.bounded and _has_points(curves)
         self.shown, self.beside = [*curves], [*held]
@@ -218,7 +220,7 @@ class Chart:
             log_ticks.number(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
 
     def fit(self) -> None:
-        """Fit y to the curves, if they fill too little of it."""
+        """Fit the limits of y to the curves, if these fill too little of the height."""
         needed = self._hull()
         if needed is not None and self.limits is not None and not needed.fills(self.limits, ENOUGH, self.log_y):
             self._keep(needed)
@@ -229,12 +231,12 @@ class Chart:
 
     @property
     def shows_guides(self) -> bool:
-        """True if thin lines join points."""
+        """Return True if thin lines join points."""
         return bool(self.runs.data["x"]) and all(curve.runs is None for curve in self.shown)
 
     @property
     def bounds_shown(self) -> bool | None:
-        """True if a line is there that is a bound, and in sight, False if it is not in sight; None if there is none."""
+        """True if a bound of theory is visible, False if it is outside the limits, None without a bound."""
         lines = [curve.theory for curve in self.shown if curve.theory is not None and not is_one_of_many(curve.theory)]
         lines = [line for line in lines if np.isfinite(line).any()]
         if not self.bounded or self.limits is None or not lines:
@@ -243,7 +245,7 @@ class Chart:
         return any(bool(((line >= low) & (line <= high)).any()) for line in lines)
 
     def _keep(self, limits: Limits | None) -> None:
-        """Let y extend between these limits, unless somebody has zoomed."""
+        """Set the limits of y, unless the user has zoomed."""
         axis = self.figure.y_range
         zoomed = self.limits is not None and (axis.start, axis.end) != self.limits[:]
         if limits is None or limits == self.limits:
@@ -257,7 +259,7 @@ class Chart:
                 log_ticks.number(self.figure.yaxis[0], *limits)
 
     def _single(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return one row per run; or a guide along the points of one of several curves without a line of theory."""
+        """Return one row per single run, or a guide through the points of a curve without a line of theory."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
             runs = curve.runs if curve.runs is not None else self._guides(curve, len(curves))
@@ -269,12 +271,12 @@ class Chart:
         return data
 
     def _guides(self, curve: Curve, curves: int) -> Sequence[np.ndarray]:
-        """Return the means of points that no line joins, if the eye needs a guide among several curves."""
+        """Return the means of a curve without a line of theory, if several curves need a guide to the eye."""
         lacks_line = curve.theory is None or np.isfinite(curve.theory).sum() < 2
         return [curve.mean] if lacks_line and curve.mean is not None and curves > 1 and not self.drawn.bare else []
 
     def _ends(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return the labels at the ends of several lines, apart from one another."""
+        """Return the labels at the ends of several lines, separated from each other."""
         data: dict[str, list[Any]] = {name: [] for name in ENDS}
         indices = [index for index, curve in enumerate(curves) if curve.label]
         if len(indices) < 2 or self.named or not self.labelled or self.limits is None:
@@ -297,8 +299,10 @@ class Chart:
         return data
 
     def words_of_colours(self, curves: Sequence[Curve]) -> list[str]:
-        """Return the label at the end of each curve: where colours return with the next marker, one for each colour, of
-        what its curves have in common."""
+        """Return the label at the end of each curve.
+
+        If colours repeat with other markers, each colour has one label: the common part of the labels of its curves.
+        """
         labels = [curve.label for curve in curves]
         if not self.colours:
             return labels
@@ -308,26 +312,26 @@ class Chart:
         ]
 
     def words_of_markers(self, curves: Sequence[Curve]) -> list[str]:
-        """Return what the curves of each marker have in common; nothing where each colour has a marker of its own."""
+        """Return the common label of the curves of each marker, or [] if every colour has its own marker."""
         labels, count = [curve.label for curve in curves], self.colours
         return (
             [series.in_common(labels[start : start + count]) for start in range(0, len(labels), count)] if count else []
         )
 
     def lie_below(self) -> None:
-        """Take little height, below a chart whose lines of the same colours have labels."""
+        """Reduce the height of a chart below another one that labels the same colours."""
         self.labelled = False
         self.figure.yaxis.ticker.desired_num_ticks = FEW_TICKS
 
     def leave(self, room: int, exactly: bool = False) -> None:
-        """Leave so many pixels at the right, for labels of lines here or in the charts above and below."""
+        """Reserve pixels at the right for labels of lines in this chart or in charts above and below."""
         self.room = self.room if exactly else room
         border = max(room, self.room)
         if (self.figure.min_border_right or 0) != border:
             self.figure.min_border_right = border
 
     def _end(self, curve: Curve) -> tuple[float, float] | None:
-        """Return the last value of a curve, of theory if it is a line; None if there is no value to see."""
+        """Return the last visible point of a curve, if possible on the line of theory, or None without a point."""
         for x, y in ((curve.theory_x, curve.theory), (curve.x, curve.mean)):
             if x is not None and y is not None:
                 visible = self._good(x, y)
@@ -336,31 +340,34 @@ class Chart:
         return None
 
     def _tick(self, places: Sequence[np.ndarray]) -> None:
-        """Ticks at values of x, as many as have room for their labels."""
+        """Set ticks at values of x, as many as have space for their labels."""
         values = np.unique(np.concatenate(places)) if places else np.zeros(0)
         min_gap = values[-1] / TICKS if values.size else 0.0
         ticks: list[float] = []
         for value in values.tolist():
             is_close = (value < 1.25 * ticks[-1] if self.log_x else value - ticks[-1] < min_gap) if ticks else False
             ticks += [] if is_close else [value]
-        if isinstance(self.figure.xaxis[0].ticker, FixedTicker):  # a new ticker would make Bokeh list all models again
+        if isinstance(self.figure.xaxis[0].ticker, FixedTicker):  # a new ticker makes Bokeh collect all models again
             self.figure.xaxis.ticker.ticks = ticks
         else:
             self.figure.xaxis.ticker = FixedTicker(ticks=ticks)
 
     def guide(self, x: Sequence[float], y: Sequence[float]) -> None:
-        """Draw a thin dotted line that no data change."""
+        """Draw a thin dotted line that does not change with the data."""
         self.figure.line(list(x), list(y), line_color="#8a8a8a", line_dash="dotted", line_width=1.2)
 
     def look(self, index: int) -> tuple[str, str]:
-        """Return the colour and the marker of a curve; of the one control of several curves, the colour of words."""
+        """Return the colour and the marker of a curve.
+
+        A control that is common to several curves has the colour of text.
+        """
         if self.controlled and sum(not curve.empty for curve in self.shown) < 2:
             return self.drawn.ink, MARKERS[0]
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
         return self.drawn.hue(colour), MARKERS[marker % len(MARKERS)]
 
     def _theory(self, curves: Sequence[Curve], dash: str) -> dict[str, list[Any]]:
-        """Return one row per line, and of each level that it is compared with; against names, one row per name."""
+        """Return one row per line of theory and per level for comparison, or one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label", "dash", "width")}
         for index, curve in enumerate(curves):
             if curve.theory is None or curve.theory_x is None:
@@ -378,7 +385,7 @@ class Chart:
         return data
 
     def _bands(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return one row per piece of a band without gap, there and back; against names, one row per name."""
+        """Return one row per piece of a band without gaps, as a closed outline, or one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", *(("low", "high") if self.named else "y"), "color")}
         for index, curve in enumerate(curves):
             if curve.band is None or curve.theory is None or curve.theory_x is None:
@@ -398,7 +405,7 @@ class Chart:
         return data
 
     def _dots(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return the places at which theory exists, where they are whole numbers: between them it has no values."""
+        """Return the points of theory at integers, because theory has no values between integers."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
             if self.whole and not self.named and curve.theory is not None and curve.theory_x is not None:
@@ -411,9 +418,9 @@ class Chart:
         return data
 
     def _pieces(self, x: np.ndarray, y: np.ndarray) -> list[tuple[list[Any], list[Any]]]:
-        """Return a line in pieces: it is interrupted where theory jumps or has no value.
+        """Split a line of theory at jumps and missing values.
 
-        Where theory diverges the line rises far beyond the chart.
+        The line rises far above the chart where theory diverges.
         """
         y = beyond_the_frame(y)
         is_stepped = self.controlled and _is_stepped(y)
@@ -451,7 +458,7 @@ class Chart:
         return data
 
     def _good(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """True where there is a value that the axes can show."""
+        """Return a mask of the values that the axes can show."""
         good = np.isfinite(y)
         if self.log_y:
             good &= y > 0
@@ -469,7 +476,7 @@ def _mathjax(latex: str) -> str:
 
 
 def _is_stepped(y: np.ndarray) -> bool:
-    """True if most values are that of the place before, as where a function of time is constant on segments.
+    """Return True if most values equal the previous value, as in a piecewise constant function of time.
 
     >>> _is_stepped(np.array([5, 5, 5, 6, 6])), _is_stepped(np.array([5, 6, 7, 8, 8]))
     (True, False)
@@ -478,7 +485,7 @@ def _is_stepped(y: np.ndarray) -> bool:
 
 
 def _in_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A line that holds each value up to the next place, as functions of time do that jump.
+    """Convert points to a step function that keeps each value up to the next x.
 
     >>> [part.tolist() for part in _in_steps(np.array([0, 1, 2]), np.array([5, 5, 6]))]
     [[0, 1, 1, 2, 2], [5, 5, 5, 5, 6]]
@@ -487,7 +494,7 @@ def _in_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _without_gaps(good: np.ndarray) -> Iterator[slice]:
-    """Return the pieces of a row of values that are good without interruption.
+    """Return slices of consecutive True values in a mask.
 
     >>> [*_without_gaps(np.array([True, True, False, True]))]
     [slice(0, 2, None), slice(3, 4, None)]

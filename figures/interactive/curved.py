@@ -1,18 +1,18 @@
-"""A line between solved values, bent as smoothly on its axes as a chart shows it."""
+"""A smooth line through solved values, in the linear or logarithmic coordinates of a chart."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.interpolate import Akima1DInterpolator
 
-FEW, DENSE = 5, 100  # places: of fewer the bends are not known, and of more no chord can be seen
-STEPS = 4  # between two solved values
+FEW, DENSE = 5, 100  # fewer points do not determine a smooth line, more points do not need it
+STEPS = 4  # per interval between solved values
 
 
 def curved(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return a line through these values with further places between them.
+    """Interpolate a line smoothly through these values.
 
-    They are those of a modified Akima spline in the coordinates of the chart, which does not overshoot beside a flat
+    The interpolant is a modified Akima spline in the coordinates of the chart. It does not overshoot next to a flat
     part, such as an error that has reached 0.
 
     >>> x, y = curved(np.arange(6.0), np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0]), False, False)
@@ -26,5 +26,5 @@ def curved(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> tuple[np.n
     u_fine = np.interp(steps, np.arange(x.size), u)
     v_fine = Akima1DInterpolator(u, v, method="makima")(u_fine)
     fine_x, fine_y = np.exp(u_fine) if log_x else u_fine, np.exp(v_fine) if log_y else v_fine
-    fine_x[::STEPS], fine_y[::STEPS] = x, y  # every digit of what was solved
+    fine_x[::STEPS], fine_y[::STEPS] = x, y  # solved values keep every digit
     return fine_x, fine_y

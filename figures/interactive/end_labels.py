@@ -1,16 +1,16 @@
-"""The labels at the ends of lines: in short lines, apart from one another, and within the chart."""
+"""Labels at the ends of lines, wrapped, separated from each other, and inside the chart."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
 
-LETTERS, ROWS = 20, 3  # of a label at the end of a line, so that the curves keep their place
-ONE_PIECE = "\u00a0=\u00a0"  # between a name and its value, which stay in one line
+LETTERS, ROWS = 20, 3  # longer labels would leave too little space for the curves
+ONE_PIECE = "\u00a0=\u00a0"  # keeps a name and its value on one line
 
 
 def in_lines(label: str) -> str:
-    """Return the label of a curve in lines of at most `LETTERS` letters, the last of which may be cut.
+    """Wrap the label of a curve to lines of at most `LETTERS` letters, and cut off the rest.
 
     The whole label is shown under the pointer.
 
@@ -24,9 +24,9 @@ def in_lines(label: str) -> str:
 
 
 def spread(places: Sequence[float], room: float, height: float) -> list[float]:
-    """Return places in the same order with at least this room between them, around those given.
+    """Move positions apart to a minimal distance (`room`), in the same order and close to the given positions.
 
-    They lie between 0 and the height, as far as the room allows.
+    The new positions lie between 0 and the height if there is enough space.
 
     >>> spread([10.0, 12.0, 50.0], 10.0, 60.0), spread([1.0, 2.0, 59.0], 10.0, 60.0)
     ([6.0, 16.0, 50.0], [5.0, 15.0, 55.0])
@@ -48,7 +48,7 @@ def spread(places: Sequence[float], room: float, height: float) -> list[float]:
 
 
 def _within(places: list[float], order: Sequence[int], room: float, height: float) -> list[float]:
-    """Move those that leave the height into it, and their neighbours as far as they must."""
+    """Move positions outside the height into it, and their neighbours as far as necessary."""
     lower = room / 2
     for index in order:
         places[index] = max(places[index], lower)

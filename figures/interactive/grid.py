@@ -1,4 +1,4 @@
-"""Charts of several variables over one layout, for the explorer and for a report."""
+"""Charts of several variables with a common layout, for the explorer and for a report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def label_of(results: Results, axis: str) -> str:
 
 
 class ChartGrid:
-    """A chart per variable; `show` replaces the curves of all, not the charts.
+    """A chart for each variable, where `show` replaces the curves but not the charts.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ class ChartGrid:
     xlabel
         The label of x.
     scales
-        Logarithmic axes, and the names along x where it holds no numbers.
+        Logarithmic axes, and the names along x if x is not numeric.
     height
-        Of a chart, in pixels; None to fill the place that the page gives.
+        The height of a chart in pixels, or None to fill the space on the page.
     unit
         One of `figures.series.NORMALISED`.
     whole
-        True if x holds whole numbers only.
+        True if x is an integer.
     look
         Sizes and colours of the charts.
     """
@@ -72,7 +72,7 @@ class ChartGrid:
         }
         self.shown: dict[str, list[Curve]] = {}
         figures = [chart.figure for chart in self.charts.values()]
-        for figure in figures[1:]:  # they pan and zoom along x together
+        for figure in figures[1:]:  # charts pan and zoom along x together
             figure.x_range = figures[0].x_range
 
     def show(
@@ -82,7 +82,7 @@ class ChartGrid:
         held: Mapping[str, Sequence[Curve]] | None = None,
         runs: bool = False,
     ) -> None:
-        """Show results with no other axes than those of the layout, and curves held for comparison."""
+        """Show results that only have the axes of the layout, and curves for comparison."""
         for name, chart in self.charts.items():
             curves = self.curves(name, results, layout, runs)
             self.shown[name] = series.united(curves) if chart.controlled else curves
@@ -94,12 +94,12 @@ class ChartGrid:
             chart.fit()
 
     def curves(self, name: str, results: Results, layout: Layout, runs: bool = False) -> list[Curve]:
-        """Return the curves of any variable, along the x of these charts; none before there is a value."""
+        """Return the curves of any variable along the x of these charts, or [] before it has a value."""
         if not any(part is not None and name in part for part in (results.simulation, results.theory)):
             return []
         lines, levels = results.lines, series.drawn(results.scenario)[name].levels
         label = browser_label(results.scenario)
-        if results.simulation is None and lines is not None and name in lines:  # half the work of a step of a drag
+        if results.simulation is None and lines is not None and name in lines:  # saves half the time during a drag
             return series.curves(name, None, lines, layout, self.unit, levels=levels, label=label)
         parts = results.simulation, results.theory, layout, self.unit, lines, levels, label, runs
         curves = series.curves(name, *parts)

@@ -1,4 +1,4 @@
-"""The limits of the axis of y: what curves need, without the values next to a divergence."""
+"""Limits of the y axis that show all curves, except values next to a divergence."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from figures.series import Curve, resolved
 
-RARE = 0.01  # of the length of x: a line that is higher on less of it leaves the chart
-BEYOND, MARGIN = 0.3, 0.05  # of the height: what is shown of that, and what is left empty
-REACH = 1.0  # heights of the curves: a level that is further away from them is not shown
+RARE = 0.01  # a peak on a smaller fraction of x is cut off
+BEYOND, MARGIN = 0.3, 0.05  # relative to the height
+REACH = 1.0  # heights of the curves: a more distant level is not shown
 
 
 class Limits(NamedTuple):
@@ -22,7 +22,7 @@ class Limits(NamedTuple):
     high: float
 
     def fraction(self, y: float, log: bool) -> float:
-        """Where a value lies, from 0 at the lower end to 1 at the upper."""
+        """Return the position of a value, from 0 at the lower end to 1 at the upper end."""
         low, high, scaled_y = _scaled(np.array([self.low, self.high, self.clipped(y)]), log)
         return float((scaled_y - low) / (high - low))
 
@@ -31,14 +31,14 @@ class Limits(NamedTuple):
         return float(np.clip(y, self.low, self.high)) if np.isfinite(y) else self.low
 
     def fills(self, wider: Limits, share: float, log: bool) -> bool:
-        """True if these take at least this share of wider limits."""
+        """Return True if these limits cover at least this fraction of wider limits."""
         low, high = _scaled(np.array(self), log)
         wide_low, wide_high = _scaled(np.array(wider), log)
         return bool(high - low >= share * (wide_high - wide_low))
 
 
 def within(needed: Limits | None, given: Limits | None, log: bool) -> Limits | None:
-    """Return the given limits, extended where more is needed.
+    """Extend limits so that they include the needed limits.
 
     >>> within(Limits(0, 3), Limits(1, 4), False), within(Limits(1, 2), Limits(0, 4), False)
     (Limits(low=0, high=4), Limits(low=0, high=4))
@@ -49,9 +49,9 @@ def within(needed: Limits | None, given: Limits | None, log: bool) -> Limits | N
 
 
 def hull(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: bool = False) -> Limits | None:
-    """Return the limits that show these curves, and the levels near them; None if they have no value.
+    """Return the limits that show these curves and nearby levels, or None if the curves have no value.
 
-    Where theory has bounds, which may be far away, they are such levels beside points.
+    Theory that is a bound, which may be far away, counts as a level if there are points.
     """
     curves = [*curves]
     points = [replace(curve, theory=None) for curve in curves] if bounded else []
@@ -74,13 +74,13 @@ def hull(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: bool = Fals
 
 
 def _finite(parts: Iterable[np.ndarray], log: bool) -> np.ndarray:
-    """Return all finite values of an axis, in its coordinates."""
+    """Return all finite values in the linear or logarithmic coordinates of an axis."""
     values = np.concatenate([np.zeros(0), *(_scaled(part, log).ravel() for part in parts)])
     return values[np.isfinite(values)]
 
 
 def _parts(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
-    """Yield the values of a curve that must be seen."""
+    """Yield the values of a curve that must be visible."""
     if curve.runs is not None:
         yield curve.runs.ravel()
     elif curve.mean is not None:
@@ -95,12 +95,12 @@ def _parts(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
 
 
 def is_one_of_many(line: np.ndarray) -> bool:
-    """True if only one of several values is there, of which no line is drawn."""
+    """Return True if only one of several values is finite, so that no line can be drawn."""
     return line.size > 1 and int(np.isfinite(line).sum()) == 1
 
 
 def _without_peaks(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> np.ndarray:
-    """Return a line without what extends far above or below all but the rarest of its values."""
+    """Cut off rare peaks of a line that extend far above or below all other values."""
     y_scaled = _scaled(y, log_y)
     good = np.isfinite(y_scaled)
     if x.dtype.kind not in "if" or good.sum() < 10:

@@ -1,4 +1,4 @@
-"""Ticks of logarithmic axes that span one or two decades, which Bokeh numbers as if they were linear."""
+"""Ticks of logarithmic axes over one or two decades, where Bokeh's own ticks are linear."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from bokeh.models import FixedTicker, LogTicker
 
-SHORT, LONG = 0.7, 2.0  # decades: below Bokeh's linear ticks are right, and from two on its powers of ten
+SHORT, LONG = 0.7, 2.0  # decades: Bokeh's own ticks are good on shorter and longer axes
 NUMBERED = (1, 2, 5)
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -36,7 +36,7 @@ def written(tick: float) -> str:
 
 
 def number(axis: Any, low: float, high: float) -> None:
-    """Number a logarithmic axis between two values; the ticker is changed only if it must be another."""
+    """Set numbered ticks on a logarithmic axis between two values, and keep its ticker if possible."""
     if not 0 < low < high:
         return
     fixed = isinstance(axis.ticker, FixedTicker)

@@ -1,8 +1,8 @@
-"""The look of interactive charts: the size of letters and lines, and colours that are legible on the page behind them.
+"""The theme of interactive charts: the size of letters and lines, and colours that are legible on a light or dark page.
 
-Contrast is that of the Web Content Accessibility Guidelines (WCAG 2.2, 1.4.3 and 1.4.11): the ratio of the relative
-luminances of two colours, each 0.05 brighter. Words need a ratio of 4.5, lines and points of 3; thin lines on a dark
-page have 4.5, too.
+Contrast is defined by the Web Content Accessibility Guidelines (WCAG 2.2, 1.4.3 and 1.4.11) as the ratio of the
+relative luminances of two colours, each increased by 0.05. Text needs a ratio of 4.5, lines and points need 3. On a
+dark page thin lines also have a ratio of 4.5.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 
 from figures.style import COLOURS
 
-WORDS, LINES = 4.5, 3.0  # least contrast
-STEPS = 100  # of a colour towards black or white
+WORDS, LINES = 4.5, 3.0  # minimal ratios
+STEPS = 100  # from a colour to black or white
 RGB_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
 class Look(NamedTuple):
-    """The look of a chart.
+    """The theme of a chart.
 
     Parameters
     ----------
     size
-        Of letters, lines and points, over the usual.
+        Size of letters, lines and points, relative to the default.
     dark
         True on a dark page.
     bare
-        True if the page itself names axes and lines.
+        True if the page outside the chart names axes and lines.
     """
 
     size: float = 1.0
@@ -43,7 +43,7 @@ class Look(NamedTuple):
 
     @property
     def ink(self) -> str:
-        """The colour of names of axes and of numbers."""
+        """The colour of axis names and numbers."""
         return "#d6d6d6" if self.dark else "#444444"
 
     @property
@@ -53,11 +53,11 @@ class Look(NamedTuple):
 
     @property
     def grid(self) -> str:
-        """The colour of lines behind the curves."""
+        """The colour of grid lines."""
         return "#333333" if self.dark else "#e5e5e5"
 
     def hue(self, index: int) -> str:
-        """The colour of the lines and points of a curve.
+        """Return the colour of the lines and points of the index-th curve.
 
         >>> Look().hue(0), Look(dark=True).hue(0), Look(dark=True).hue(6)
         ('#0072B2', '#2184bc', '#ffffff')
@@ -68,7 +68,7 @@ class Look(NamedTuple):
         return legible(colour, self.paper, WORDS if self.dark else LINES)
 
     def words(self, colour: str) -> str:
-        """The colour of words about what has this colour."""
+        """Return a legible colour for text about a curve of this colour."""
         return legible(colour, self.paper, WORDS)
 
 
@@ -77,7 +77,7 @@ LIGHT = Look()
 
 @cache
 def legible(colour: str, paper: str, least: float) -> str:
-    """Return a colour, or the nearest one between it and black or white that has a contrast to the page.
+    """Return a colour, darkened or lightened until it has enough contrast to the page.
 
     >>> legible("#0072B2", "#ffffff", 4.5), legible("#E69F00", "#ffffff", 4.5)
     ('#0072B2', '#9c6c00')
@@ -90,7 +90,7 @@ def legible(colour: str, paper: str, least: float) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast of two colours, from 1 to 21.
+    """Compute the contrast of two colours, from 1 to 21.
 
     >>> round(contrast("#000000", "#ffffff"), 6)
     21.0
@@ -100,7 +100,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def _luminance(colour: str) -> float:
-    """The relative luminance of a colour of the sRGB space."""
+    """Compute the relative luminance of an sRGB colour."""
     part = _channels(colour)
     linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
     return float(RGB_LUMINANCE @ linear)

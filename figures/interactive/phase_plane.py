@@ -1,4 +1,4 @@
-"""One variable against another, as curves along a third: R against q during learning."""
+"""One variable against another along a third axis, such as R against q during learning."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from figures.series import Curve, Layout
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-GUIDES = {("R", "q"): lambda R: R**2}  # the boundary of equal students in the limit: they share only the teacher
+GUIDES = {("R", "q"): lambda R: R**2}  # students at this boundary only share their overlap with the teacher
 
 
 class Plane:
-    """The chart of two variables; `show` replaces its curves, not the chart."""
+    """A chart of one variable against another, where `show` replaces the curves but not the chart."""
 
     def __init__(self, results: Results, pair: tuple[str, str], height: int | None, look: Look = LIGHT):
         self.pair = pair
         x, y = (results.scenario.variables[name] for name in pair)
         self.chart = Chart(y, x.symbol, height=height, look=look)
-        self.chart.bent = False  # neither variable is the one along which theory was solved
+        self.chart.bent = False  # theory was not solved along either variable
         if pair in GUIDES:
             x_values = np.linspace(0, 1, 101)
             self.chart.guide(x_values.tolist(), GUIDES[pair](x_values).tolist())
 
     def show(self, results: Results, layout: Layout, held: Sequence[Curve] = ()) -> list[Curve]:
-        """Show the curves of results with no other axes than those of the layout, and those held for comparison."""
+        """Show results that only have the axes of the layout, and curves for comparison."""
         curves = self.curves(results, layout)
         self.chart.show(curves, held)
         return curves
 
     def curves(self, results: Results, layout: Layout) -> list[Curve]:
-        """Return theory as a line, the simulation's means as points with the standard errors of y."""
+        """Return curves of theory as lines and of simulation means as points with the standard errors of y."""
         parts = results.simulation, results.theory
         label = browser_label(results.scenario)
         curve_pairs = [series.curves(name, *parts, layout, lines=results.lines, label=label) for name in self.pair]

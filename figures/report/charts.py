@@ -1,9 +1,8 @@
-"""All variables of a simulation and its theory as charts for one report.
+"""Charts of all variables of a simulation and its theory, for a report.
 
-A chart shows one variable along one axis. Colour is the axis of what learns or, where there is only one, the axis along
-which theory differs most; an axis that theory does not know, such as N, is the marker. Of every further axis a chart
-shows one position; there is one set of charts per position, of so few positions that the charts are not too many for a
-page.
+A chart shows one variable along one axis. Colour distinguishes the learners or rules or, if there is only one, the axis
+with the largest differences in theory. Markers distinguish an axis that theory does not depend on, such as N. A chart
+shows one position on every other axis. There is one set of charts per position, for as many positions as fit on a page.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from statmech.scenarios.variables import Variable
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-MOST_CHARTS = 36  # of a page
-MOST_POINTS, WITHOUT_LINES = 15, 400  # of a curve, where it has a line beside them and where it has none
-SAME = 1e-9  # relative differences of theory along an axis that it does not know
-HEIGHT = 320  # of a chart, in pixels
+MOST_CHARTS = 36
+MOST_POINTS, WITHOUT_LINES = 15, 400  # per curve
+SAME = 1e-9  # relative: larger differences show that theory depends on an axis
+HEIGHT = 320  # pixels
 
 
 @dataclass(frozen=True)
 class ChartSet:
-    """The charts at one position on the axes that a page offers to choose from, and their titles."""
+    """Charts with their titles, at one position on the axes that the reader of a page selects."""
 
     position: tuple[int, ...]
     charts: list[Any]
@@ -45,9 +44,12 @@ class ChartSet:
 
 @dataclass(frozen=True)
 class Charts:
-    """The charts of a page: the name of x, the axes to choose from with their labels, a legend (label, colour, marker;
-    one of them may be empty), the meanings of axes and variables, what is not shown as HTML, and whether runs are
-    single."""
+    """All charts of a page, with their legend and explanations.
+
+    `axes` are the axes to choose from with their labels, an entry of the `legend` has a label, a colour and a marker
+    (colour or marker may be empty), `meanings` explain axes and variables, `left_out` describes omitted values as HTML,
+    and `runs` is True if single runs are drawn.
+    """
 
     xlabel: str
     axes: dict[str, list[str]]
@@ -59,7 +61,7 @@ class Charts:
 
 
 def charts(results: Results) -> Charts:
-    """Return every variable of a simulation, a theory, or both."""
+    """Make the charts of all variables of a simulation, a theory, or both."""
     results = _at_last(series.with_any_axis(results))
     variables, constant = _variables(results)
     layout, marked = _layout(results)
@@ -99,7 +101,7 @@ def charts(results: Results) -> Charts:
 
 
 def _unlike(grid: ChartGrid) -> list[str]:
-    """Return the variables of charts that show values, once where several are equal, as the vote and mean of K = 1."""
+    """Return the variables whose charts show values, without duplicates such as vote and mean for K = 1."""
     names_by_values: dict[bytes, str] = {}
     for name in grid.with_values():
         parts = [part for curve in grid.shown[name] for part in (curve.mean, curve.theory) if part is not None]
@@ -108,7 +110,7 @@ def _unlike(grid: ChartGrid) -> list[str]:
 
 
 def _layout(results: Results) -> tuple[Layout, str | None]:
-    """Return the axes along x, distinguished by colour, and remaining; and the one that is distinguished by marker."""
+    """Choose the axes along x, by colour and by selection, and the axis that is distinguished by marker."""
     default, dataset = _along(results), results.either
     short_axes = [axis for axis in series.axes(dataset) if axis != default.x and 1 < dataset.sizes[axis] <= series.MOST]
     spread = {axis: _spread_along(results, axis) for axis in short_axes}
@@ -126,7 +128,7 @@ def _layout(results: Results) -> tuple[Layout, str | None]:
 
 
 def _along(results: Results) -> Layout:
-    """Return the usual layout, along the key that this kind is usually drawn against if it has several values."""
+    """Return the default layout, with x the usual key of this kind of scenario if it has several values."""
     default, key, dataset = series.layout(results), abscissa(results.scenario), results.either
     if key is None or key == default.x or key not in series.axes(dataset) or not series.is_numeric(dataset, key):
         return default
@@ -135,7 +137,7 @@ def _along(results: Results) -> Layout:
 
 
 def _at_last(results: Results) -> Results:
-    """Return results at the last of the recorded times (steps, ...), where the usual key along x is another."""
+    """Select the last recorded time (step, ...) of results that are usually drawn against another key."""
     scenario = results.scenario
     key = abscissa(scenario)
     if key not in series.axes(results.either) or key in scenario.recorded:
@@ -144,7 +146,7 @@ def _at_last(results: Results) -> Results:
 
 
 def _spread_along(results: Results, axis: str) -> float:
-    """Return the largest difference along an axis, of any variable of theory, relative to its largest value."""
+    """Compute the largest relative difference along an axis over all variables of theory."""
     if results.theory is None or axis not in results.theory.dims:
         return 0.0
     arrays = (results.theory[name] for name in series.drawn(results.scenario) if name in results.theory)
@@ -155,7 +157,7 @@ def _spread_along(results: Results, axis: str) -> float:
 
 
 def _labels(results: Results, axis: str) -> list[str]:
-    """Labels of the positions on an axis: words as figures write them, numbers with a symbol."""
+    """Return the labels of the positions on an axis, numbers with a symbol in plain letters."""
     label = mathtext_label(results.scenario)
 
     def shown(name: str, value: Any) -> str:
@@ -171,7 +173,7 @@ def _named(results: Results, axis: str) -> str:
 
 
 def _show(grid: ChartGrid, results: Results, layout: Layout, marked: str | None) -> None:
-    """Show the curves of every colour, with one marker after the other."""
+    """Show the curves of all colours, ordered by marker."""
     colours = [_labels(results, axis) for axis in layout.colours] or [[""]]
     markers = _labels(results, marked) if marked else [""]
     names = [", ".join(filter(None, (label, marker))) for marker in markers for label in colours[0][: series.MOST]]
@@ -186,7 +188,7 @@ def _show(grid: ChartGrid, results: Results, layout: Layout, marked: str | None)
 
 
 def _scales(results: Results, x: str, variables: dict[str, Variable]) -> Scales:
-    """Logarithmic axes; x is logarithmic from a ratio of `series.WIDE` on if it has no zero."""
+    """Choose logarithmic axes, with a lower threshold (`series.WIDE`) for x without zeros."""
     default = series.scales(results, x, variables)
     if _single(results) and results.simulation is not None:
         wide_names = {name for name in variables if _is_wide(results.simulation[name].values)}
@@ -195,13 +197,13 @@ def _scales(results: Results, x: str, variables: dict[str, Variable]) -> Scales:
 
 
 def _single(results: Results) -> bool:
-    """True if the explorer draws single runs of this kind, whose mean says little."""
+    """Return True if the explorer draws single runs of this kind of scenario, because means are not informative."""
     page = results.scenario.PAGE
     return page is not None and page.view.runs and results.simulation is not None
 
 
 def _is_wide(values: np.ndarray) -> bool:
-    """True if the values of single runs are positive and span decades."""
+    """Return True if the values of single runs are positive and span decades."""
     values = values[np.isfinite(values)]
     return bool(values.size and values.min() > 0 and values.max() >= series.SPAN * values.min())
 
@@ -213,9 +215,9 @@ def _scrolling(figure: Any) -> Any:
 
 
 def _variables(results: Results) -> tuple[dict[str, Variable], list[str]]:
-    """Return the variables that have different values, errors and theory first, and in words those that do not.
+    """Return the variables that are not constant, with errors and theory first, and describe the constant ones.
 
-    Diagnostics of the computation, such as the gap to a minimum, are for those who ask for them.
+    Diagnostics of the computation, such as the gap to a minimum, are not shown by default.
     """
     candidates = series.with_values(results)
     selected = {name: variable for name, variable in candidates.items() if variable.role != "diagnostic"} or candidates
@@ -238,7 +240,7 @@ def _variables(results: Results) -> tuple[dict[str, Variable], list[str]]:
 
 
 def _along_x(results: Results, x: str) -> tuple[Results, list[str]]:
-    """Return results with numbers along x in increasing order, and no more of them than a curve needs."""
+    """Sort results along x, thin them to as many points as a curve needs, and describe omitted values."""
     x_values = series.values(results.either, x)
     order = np.argsort(x_values, kind="stable") if x_values.dtype.kind in "if" else np.arange(x_values.size)
     has_lines = results.lines is not None and not _single(results)
@@ -252,7 +254,7 @@ def _along_x(results: Results, x: str) -> tuple[Results, list[str]]:
 
 
 def _few(sizes: dict[str, int], most: int) -> dict[str, list[int]]:
-    """Positions on each axis, spread uniformly, so that there are at most so many combinations.
+    """Choose uniformly spread positions on each axis, with at most `most` combinations in total.
 
     >>> _few({"K": 5, "eta": 10}, 12)
     {'K': [0, 2, 4], 'eta': [0, 3, 6, 9]}
@@ -268,7 +270,7 @@ def _spread(size: int, most: int) -> np.ndarray:
 
 
 def _positions(shown: dict[str, list[int]]) -> Iterator[tuple[tuple[int, ...], dict[str, int]]]:
-    """For each set of charts: the choice on the page's axes, and the position in the datasets."""
+    """Yield, for each set of charts, the choice on the axes of the page and the position in the datasets."""
     offered = [axis for axis in shown if len(shown[axis]) > 1]
     for choice in itertools.product(*(range(len(shown[axis])) for axis in offered)):
         index = dict(zip(offered, choice, strict=True))
@@ -276,7 +278,7 @@ def _positions(shown: dict[str, list[int]]) -> Iterator[tuple[tuple[int, ...], d
 
 
 def _cut(labels: dict[str, list[str]], shown: dict[str, list[int]]) -> Iterator[str]:
-    """Values of axes that have no charts."""
+    """Describe the values of axes that have no charts."""
     for axis, axis_labels in labels.items():
         if len(shown[axis]) < len(axis_labels):
             missing = [label for index, label in enumerate(axis_labels) if index not in shown[axis]]
@@ -287,7 +289,7 @@ def _cut(labels: dict[str, list[str]], shown: dict[str, list[int]]) -> Iterator[
 def _without_place(
     results: Results, x: str, variables: dict[str, Variable], scales: Scales, xlabel: str
 ) -> Iterator[str]:
-    """Zeros, which have no place on logarithmic axes."""
+    """Describe zeros that logarithmic axes cannot show."""
     if scales.log_x and (series.values(results.either, x) <= 0).any():
         yield f"{xlabel} = 0, which has no place on a logarithmic axis"
     for name, variable in variables.items():

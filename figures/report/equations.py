@@ -1,7 +1,7 @@
 r"""The equations of a scenario as pictures, which need neither scripts nor fonts.
 
-Matplotlib sets a part of LaTeX; what it does not know is rewritten, and an equation that it still cannot set is left
-as LaTeX.
+Matplotlib supports a part of LaTeX (mathtext). Unsupported commands are rewritten. An equation that matplotlib still
+cannot draw is shown as LaTeX.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from figures.labels import kind_label
 from figures.style import element, styled
 from statmech.scenarios.base import AbstractScenario
 
-SIZE = 14  # points: letters as large as those of the text beside them
-REWRITTEN = (  # what mathtext does not know, and the same in what it does
+SIZE = 14  # points: letters as large as the surrounding text
+REWRITTEN = (  # unsupported LaTeX and its equivalent in mathtext
     (r"\\[td]frac", r"\\frac"),
     (r"\\frac\s*(\w)\s*(\w)", r"\\frac{\1}{\2}"),
     (r"\\frac\s*(\w)\s*(\\\w+|\{)", r"\\frac{\1}\2"),
@@ -26,7 +26,7 @@ REWRITTEN = (  # what mathtext does not know, and the same in what it does
 
 
 def equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
-    """Return the equations of a scenario, and of what learns in it: whose, in LaTeX, and as an SVG element or empty."""
+    """Return the equations of a scenario and its learners as tuples (label, LaTeX, SVG element or "")."""
     common = [("", latex) for latex in scenario.stated_equations]
     learner_equations = [
         (kind_label(scenario.classes(), name), scenario.equation_of(name)) for name in scenario.chosen()
@@ -35,7 +35,7 @@ def equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
 
 
 def mathtext(latex: str) -> str:
-    r"""Return an equation in the part of LaTeX that matplotlib sets.
+    r"""Rewrite an equation in the part of LaTeX that matplotlib supports.
 
     >>> print(mathtext(r"\epsilon_g = \tfrac1\pi\arccos R \ge 0, \quad \mathbf w \leftarrow \tfrac12\mathbf w"))
     \epsilon_g = \frac{1}{\pi}\arccos R \geq 0, \quad \mathbf{w} \leftarrow \frac{1}{2}\mathbf{w}
@@ -62,7 +62,7 @@ def _set(text: str) -> Any:
 
 
 def picture(latex: str) -> str:
-    """Return an equation as an SVG element; empty if matplotlib cannot set it."""
+    """Return an equation as an SVG element, or "" if matplotlib cannot draw it."""
     try:
         return element(_set(mathtext(latex)))
     except ValueError:

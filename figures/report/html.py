@@ -1,8 +1,8 @@
-"""A report: one HTML file of the results in a folder, to send to somebody or to keep beside a paper.
+"""A report: one HTML file of the results in a folder, to send to a colleague or to keep with a paper.
 
-The page contains everything that it shows: the figure, charts with the library that draws them, tables. It loads
-nothing, and a policy in its head forbids browsers to. Words enter it through a template that escapes them, because
-names in configs, folders and messages may come from anybody.
+The page contains everything that it shows: the figure, charts with the library that draws them, and tables. It loads
+nothing, and a content policy forbids browsers to load anything. A template escapes all text, because names in configs,
+folders and messages are not trusted.
 """
 
 from __future__ import annotations
@@ -32,12 +32,18 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 PAGE = "report.html.jinja"
-SIGNS = {"sqrt(N)": "√N", "^2": "²", "-> infinity": "→ ∞", "w.xi": "w·ξ", "w.w*": "w·w*"}  # of letters in long names
-SIZES = ("N", "K", "data")  # keys that head a page, of the scenarios that have them
+SIGNS = {
+    "sqrt(N)": "√N",
+    "^2": "²",
+    "-> infinity": "→ ∞",
+    "w.xi": "w·ξ",
+    "w.w*": "w·w*",
+}  # replaces plain letters in long names
+SIZES = ("N", "K", "data")  # shown at the top of a page if the scenario has them
 
 
 def report(result: Path, out: Path | None = None) -> Path:
-    """Write the report of a folder of results, or of the folder of a store, and return its file.
+    """Write the report for a folder of results or a store in it, and return the file.
 
     Parameters
     ----------
@@ -46,8 +52,8 @@ def report(result: Path, out: Path | None = None) -> Path:
     out
         The file to write; `report.html` in the folder by default.
 
-    Raises `StoreError` where there are no results, they are corrupted or the file cannot be written, and
-    `MissingExtraError` where bokeh is missing; nothing is written then.
+    Raises `StoreError` if results are missing or corrupted or the file cannot be written, and `MissingExtraError` if
+    bokeh is not installed. Nothing is written in these cases.
     """
     require("a report", "explore", "bokeh", "jinja2")
     results = load_results(result)
@@ -95,7 +101,7 @@ def page(results: Results) -> str:
 
 
 def worded(text: str) -> str:
-    """Return text of a dataset with the signs that plain letters stand for.
+    """Replace plain letters in text of a dataset by mathematical signs.
 
     >>> worded("mean square of the estimate, |w|^2/N"), worded("N -> infinity")
     ('mean square of the estimate, |w|²/N', 'N → ∞')
@@ -106,7 +112,10 @@ def worded(text: str) -> str:
 
 
 def _library(resources: Any) -> str:
-    """Bokeh as script elements; `render_js` would add the files of every extension that a process has imported."""
+    """Return Bokeh as script elements.
+
+    `render_js` would add the files of every extension that the process has imported.
+    """
     return "".join(f"<script>{script}</script>" for script in resources.js_raw)
 
 
@@ -124,7 +133,7 @@ def _embedded(charts: list[Any]) -> tuple[str, list[str]]:
 
 
 def _texts(results: Results) -> dict[str, Any]:
-    """Everything in words."""
+    """Collect the texts and tables of the page."""
     from statmech.results.study_tables import tables
 
     scenario = results.scenario
@@ -150,7 +159,7 @@ def _texts(results: Results) -> dict[str, Any]:
 
 
 def _bands(results: Results) -> str:
-    """Name the bands of theory; nothing where there are none."""
+    """Describe the bands of theory, or return "" without bands."""
     from figures import legends, series
 
     has_bands = results.theory is not None and series.has_bands(results.scenario)
@@ -158,7 +167,7 @@ def _bands(results: Results) -> str:
 
 
 def _summary(results: Results) -> str:
-    """Return one sentence: the kind of scenario, the size of the sweep, and what there is of it."""
+    """Summarise the kind of scenario, the size of the sweep and the available parts in one sentence."""
     from figures import series
 
     scenario, seeds = results.scenario, results.scenario.seeds
@@ -192,7 +201,7 @@ def _number(value: Any) -> bool:
 
 
 def _missing(results: Results) -> str:
-    """Why there is no theory, or no simulation, to compare and draw."""
+    """Explain why theory or simulation is missing, or return "" if both exist."""
     scenario, folder = results.scenario, results.folder
     if results.simulation is None:
         return f"There is no simulation in {folder}; statmech run CONFIG --out {folder} computes it."
@@ -204,7 +213,7 @@ def _missing(results: Results) -> str:
 
 
 def _picture(results: Results) -> dict[str, Any] | None:
-    """Draw the published figure as an SVG element, and say what it shows, or why it cannot be drawn."""
+    """Draw the published figure as an SVG element with its caption, or explain why it cannot be drawn."""
     from markupsafe import Markup
 
     import figures
@@ -229,7 +238,7 @@ def _picture(results: Results) -> dict[str, Any] | None:
 
 
 def _figure(results: Results) -> str | Composition:
-    """Return the figure that the config asks for, or that has been drawn in the folder."""
+    """Choose the figure named in the config, or a figure that has been drawn in the folder."""
     import figures
 
     choice = results.scenario.CHOICE
@@ -244,7 +253,7 @@ def _folder(results: Results) -> Path:
 
 
 def _provenance(results: Results, part: str) -> dict[str, str]:
-    """Return the code, the machine and the time that a store comes from."""
+    """Return the code version, the machine and the time of a store."""
     dataset = getattr(results, part)
     if dataset is None:
         return {}
@@ -263,7 +272,7 @@ def _provenance(results: Results, part: str) -> dict[str, str]:
 
 
 def _when(path: Path) -> str:
-    """Return the time at which a store was written, by its log or, without one, by its date."""
+    """Return the time when a store was written, from its log or, without a log, from the date of its file."""
     events = [event["time"].replace("T", " ") for log in logs(path) for run in runs(log) for event in run]
     if events:
         return f"{min(events)} to {max(events)}, according to its log"
