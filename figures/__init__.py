@@ -289,7 +289,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
             )
     missing = [axis for axis in shown_axes if axis not in data.dims]
     parts = [None if part is None else part.expand_dims(missing) for part in (results.simulation, results.theory)]
-    from figures.finishing import finished  # here: names and lists of figures need not wait for it
+    from figures.finishing import finished  # lazy import: listing figures must stay fast
     from figures.style import styled
 
     mark_texts = [getattr(module, name, None) for name in ("POINTS", "LINES")]
@@ -297,7 +297,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
 
 
 def _results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:
-    from statmech.results.results import results_of  # here: names and lists of figures need not wait for it
+    from statmech.results.results import results_of  # lazy import: listing figures must stay fast
 
     return results_of(simulation, theory)
 
@@ -333,7 +333,7 @@ eps_g_majority_vote, eps_g_weight_mean.
     >>> [ax.get_ylabel().count("/") for ax in compose(rules, Composition(y="eps_g", over="R")).axes]
     [1]
     """
-    from figures import overlay  # here: names and lists of figures need not wait for it
+    from figures import overlay  # lazy import: listing figures must stay fast
 
     figure: Figure = overlay.draw(results, wish)
     return figure

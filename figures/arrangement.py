@@ -171,7 +171,9 @@ def _check_common(parts: list[Part]) -> None:
         descriptions = " and ".join(
             f"{label} against {x}" for x, label in sorted(labels_by_x.items(), key=lambda item: item[1])
         )
-        raise ConfigError(f"figure.x: these results have no common axis ({descriptions}): x names one")
+        raise ConfigError(
+            f"figure.x: these results have no common axis ({descriptions}): set x to an axis of all results"
+        )
 
 
 def _coloured(parts: list[Part]) -> list[Part]:

@@ -39,7 +39,7 @@ _NOWHERE = np.zeros((0, 2))
 def faults(figure: Figure, results: Results | None = None) -> list[str]:
     """List the faults of a figure, a sentence each.
 
-    Faults of data are points that lie outside the axes, below a legend or are missing in it, crowded markers, and jagged
+    Faults of data are points outside the axes or below a legend, colours without a legend, crowded markers, and jagged
     lines. Faults of text are small text, raw TeX, text beyond the canvas or over other text, labels of ticks that
     touch, and a title without content. With results, points at an x that is no value of its key are faults as well.
 

@@ -96,7 +96,7 @@ def _panels(parts: list[Part], wish: Composition) -> Figure:
         panels.outer(axes)
     if wish.fit and not keys:
         requirement = f"{exponents.LEAST} positive points in the upper half of the range of x"
-        raise ConfigError(f"figure.fit: no curve has {requirement}, as an exponent needs")
+        raise ConfigError(f"figure.fit: no curve has {requirement}, which a fit requires")
     if points is not None:
         keys.append(legends.points_with_bars(points.name, **POINTS | {"markerfacecolor": "0"}))
     legends.title(figure, parts)

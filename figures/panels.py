@@ -80,13 +80,13 @@ def dense(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
     Theory that cannot be solved on a dense grid is returned unchanged. `chosen` selects values of other axes: a list
     of values keeps the axis.
     """
-    from theory import smooth  # here: charts of live scenarios do not wait for it
+    from theory import smooth  # lazy import: live charts do not need it
 
     theory = theory.sel(chosen)
     if theory.sizes.get(x, 1) < 2:
         return theory
     if "control" in theory:
-        from theory.control.stored_controls import recall  # here: it needs JAX
+        from theory.control.stored_controls import recall  # lazy import: it needs JAX
 
         recall(theory)
     lines = smooth(scenario_with(theory, **chosen), x)
@@ -331,7 +331,9 @@ def at_foot(ax: Axes, x: Any, colour: Any, **look: Any) -> None:
 
 def outer(panels: list[Axes]) -> None:
     """Keep the axis label of the first panel in a row, or of the last panel in a column."""
-    specs = [spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())]  # strips divide them
+    specs = [
+        spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())
+    ]  # residual strips split the cell of a panel
     rows = {subplot.rowspan.start for subplot in specs}
     for first, second in pairwise(panels):
         if len(rows) > 1:

@@ -577,7 +577,7 @@ def with_lines(results: Results, x: str) -> Results:
 
     All other axes must be complete.
     """
-    from theory import smooth  # here: charts of live scenarios do not wait for it
+    from theory import smooth  # lazy import: live charts do not need it
 
     if results.theory is None:
         return results

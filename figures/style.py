@@ -83,7 +83,7 @@ STYLE: dict[Any, Any] = {
     "lines.markersize": 3.5,
     "savefig.dpi": 300,
     "svg.fonttype": "none",
-    "svg.hashsalt": "statmech",  # the same figure, the same bytes
+    "svg.hashsalt": "statmech",  # equal figures give equal bytes
     "pdf.fonttype": 42,
 }
 
@@ -258,7 +258,7 @@ def theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **look: A
     for index in np.flatnonzero(np.isinf(values)):
         neighbours = slice(max(index - 1, 0), index + 2)
         line = Line2D(x[neighbours], rising[neighbours], **{**look, "gid": OUTSIDE})
-        ax.add_artist(line)  # unlike plot, this moves no limits
+        ax.add_artist(line)  # unlike plot, this does not change the limits
 
 
 def beyond_the_frame(values: np.ndarray) -> np.ndarray:
@@ -395,7 +395,7 @@ def _laid_out(figure: Figure, settings: dict[Any, Any] | None = None) -> Iterato
 
 
 def _content(figure: Figure, suffix: str) -> bytes:
-    # a date in a file makes two equal figures differ
+    # without dates equal figures give equal files
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
     file = io.BytesIO()
     figure.savefig(file, format=suffix, metadata=metadata)

@@ -291,10 +291,10 @@ def _without_place(
 ) -> Iterator[str]:
     """Describe zeros that logarithmic axes cannot show."""
     if scales.log_x and (series.values(results.either, x) <= 0).any():
-        yield f"{xlabel} = 0, which has no place on a logarithmic axis"
+        yield f"{xlabel} = 0, which a logarithmic axis cannot show"
     for name, variable in variables.items():
         if name in scales.log_y and series.has_zero_means(results, name):
-            yield f"means of {typeset(variable.symbol)} that are 0, which has no place on a logarithmic axis"
+            yield f"means of {typeset(variable.symbol)} that are 0, which a logarithmic axis cannot show"
 
 
 def _legend(results: Results, layout: Layout, marked: str | None) -> list[tuple[str, str, str]]:

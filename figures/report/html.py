@@ -125,7 +125,7 @@ def _embedded(charts: list[Any]) -> tuple[str, list[str]]:
     from bokeh.embed import components
 
     document = Document()
-    with document.models.freeze():  # components would collect all models again for each chart
+    with document.models.freeze():  # otherwise components collects all models again for each chart
         for chart in charts:
             document.add_root(chart)
     script, elements = components(charts)
@@ -171,8 +171,10 @@ def _summary(results: Results) -> str:
     from figures import series
 
     scenario, seeds = results.scenario, results.scenario.seeds
-    kind = (type(scenario).__doc__ or "").partition("\n\n")[0].rstrip(".")
-    axes = {axis: series.along(results.either, axis) for axis in scenario.shape}  # several keys of parallel ones
+    kind = (type(scenario).__doc__ or "").partition("
+
+")[0].rstrip(".")
+    axes = {axis: series.along(results.either, axis) for axis in scenario.shape}  # a parallel axis has several keys
     names = {axis: ", ".join(plain(symbol(scenario, key)) for key in keys) for axis, keys in axes.items()}
     shape = " × ".join(f"{length} of {names[axis]}" for axis, length in scenario.shape.items())
     count = math.prod(scenario.shape.values())
