@@ -132,7 +132,7 @@ def _combinations(part: Part, results: Results, bound: bool) -> Iterator[tuple[L
     layout, hues = part.layout, part.hues
     label = labels.mathtext_label(results.scenario)
     colours, markers = ([*series.positions(results.either, axes, label)] for axes in (layout.colours, layout.markers))
-    shares_line = layout.colours and series.ignored_by_theory(results, layout.colours)
+    has_single_line = layout.colours and series.ignored_by_theory(results, layout.colours)
     for (colour_index, (colour_label, colour_position)), (
         marker_index,
         (marker_label, marker_position),
@@ -141,7 +141,7 @@ def _combinations(part: Part, results: Results, bound: bool) -> Iterator[tuple[L
         line: dict[str, Any] | None = {"color": hues[colour_index], "linestyle": dashes}
         if series.ignored_by_theory(results, layout.markers):
             line = {"color": hues[colour_index], "linestyle": part.dashes} if marker_index == 0 else None
-        if shares_line:
+        if has_single_line:
             line = {"color": hues[0] if part.label else THEORY} if colour_index == marker_index == 0 else None
         line = line | {"linestyle": "--"} if line and bound else line
         points = {"color": hues[colour_index], "marker": part.marker(marker_index if layout.markers else colour_index)}
@@ -208,10 +208,10 @@ def _fit(ax: Axes, part: Part, one: Results, name: str, look: Look, label: str, 
     y_symbol, x_symbol = one.scenario.variables[name].symbol.strip("$"), labels.symbol(one.scenario, part.x).strip("$")
     full_label = ", ".join(item for item in (label, title) if item)
     expected = exponents.exponent(*theory_points, start=fitted.x[0]) if runs is not None and theory_points else None
-    power_law = rf"${y_symbol}\propto {x_symbol}^{{\,{fitted.text}}}$" + (
+    formula = rf"${y_symbol}\propto {x_symbol}^{{\,{fitted.text}}}$" + (
         f", theory ${expected.text}$" if expected else ""
     )
-    return [legends.entry(f"{full_label}: {power_law}" if full_label else power_law, **line_style)]
+    return [legends.entry(f"{full_label}: {formula}" if full_label else formula, **line_style)]
 
 
 def _log(parts: list[Part], name: str, variables: dict[str, Variable], wish: Composition) -> str:

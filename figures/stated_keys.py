@@ -151,13 +151,13 @@ def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
     >>> with_symbol(Scenario(rule="hebb", t=1), "flip", 0.1), with_symbol(Scenario(rule="hebb", t=1), "rule", "hebb")
     ('$p_f$ = 0.1', 'Hebbian rule')
     """
-    key, words = labels.symbol(scenario, name), in_words(scenario, name, value)
+    key, text = labels.symbol(scenario, name), in_words(scenario, name, value)
     if key.startswith("$"):
-        return labels.valued(key, words)
+        return labels.valued(key, text)
     if name in AT_ZERO and value == 0:
         return AT_ZERO[name]
     phrase = f"{name}: {{}}" if isinstance(value, dict) else PHRASES.get(name, f"{name} {{}}".replace("_", " "))
-    return phrase.format(words)
+    return phrase.format(text)
 
 
 def in_words(scenario: AbstractScenario, name: str, value: Any) -> str:

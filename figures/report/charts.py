@@ -160,11 +160,11 @@ def _labels(results: Results, axis: str) -> list[str]:
     """Return the labels of the positions on an axis, numbers with a symbol in plain letters."""
     label = mathtext_label(results.scenario)
 
-    def shown(name: str, value: Any) -> str:
+    def format_label(name: str, value: Any) -> str:
         is_name = isinstance(value, str) and not symbol(results.scenario, name).startswith("$")
         return label(name, value) if is_name else plain(label(name, value))
 
-    return series.labels(results.either, axis, shown)
+    return series.labels(results.either, axis, format_label)
 
 
 def _named(results: Results, axis: str) -> str:
