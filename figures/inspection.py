@@ -41,7 +41,7 @@ def faults(figure: Figure, results: Results | None = None) -> list[str]:
 
     Faults of data are points outside the axes or below a legend, colours without a legend, crowded markers, and jagged
     lines. Faults of text are small text, raw TeX, text beyond the canvas or over other text, labels of ticks that
-    touch, and a title without content. With results, points at an x that is no value of its key are faults as well.
+    touch, and a title without content. With results, points whose x is not a value of its key are faults as well.
 
     Artists with the gid "aid" need no legend. Axes with an artist of gid "outside" may have points outside.
 
@@ -127,7 +127,7 @@ def _outside(figure: Figure) -> Iterator[str]:
 
 
 def _displaced(figure: Figure, results: Results) -> Iterator[str]:
-    """Report points at an x that is no value of the key on the horizontal axis."""
+    """Report points whose x is not a value of the key on the horizontal axis."""
     data, scenario = results.either, results.scenario
     names = [str(name) for name in data.coords if name in scenario.every_key() and data[name].dtype.kind in "iuf"]
     for number, ax in _axes(figure):

@@ -24,7 +24,7 @@ def in_lines(label: str) -> str:
 
 
 def spread(places: Sequence[float], room: float, height: float) -> list[float]:
-    """Move positions apart to a minimal distance (`room`), in the same order and close to the given positions.
+    """Separate positions by a minimal distance (`room`), in the same order and close to the given positions.
 
     The new positions lie between 0 and the height if there is enough space.
 
