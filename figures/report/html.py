@@ -171,9 +171,7 @@ def _summary(results: Results) -> str:
     from figures import series
 
     scenario, seeds = results.scenario, results.scenario.seeds
-    kind = (type(scenario).__doc__ or "").partition("
-
-")[0].rstrip(".")
+    kind = (type(scenario).__doc__ or "").partition("\n\n")[0].rstrip(".")
     axes = {axis: series.along(results.either, axis) for axis in scenario.shape}  # a parallel axis has several keys
     names = {axis: ", ".join(plain(symbol(scenario, key)) for key in keys) for axis, keys in axes.items()}
     shape = " × ".join(f"{length} of {names[axis]}" for axis, length in scenario.shape.items())
