@@ -1,4 +1,4 @@
-"""Figures of simulation and theory: the overlay, which draws every scenario, and published figures.
+"""The figures of statmech: the overlay, which draws every scenario, and published figures.
 
 A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED`, and one config. The file
 defines `AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) -> Figure`, which raises
