@@ -198,8 +198,8 @@ def test_the_separable_fraction_is_cover_s_counting_function():
         (lambda: noisy_capacity([0.1, np.nan]), "between 0 and 0.5 .*, not nan"),
         (lambda: noisy_capacity(0.1, kappa=[0.0, -1.0]), "kappa: must be 0 or more .*, not -1"),
         (lambda: capacity(-1.0), "replica symmetry breaks below"),
-        (lambda: separable_fraction(0, 3), "P: must be a whole number"),
-        (lambda: separable_fraction(3, 2.5), "N: must be a whole number"),
+        (lambda: separable_fraction(0, 3), "P: must be an integer"),
+        (lambda: separable_fraction(3, 2.5), "N: must be an integer"),
     ],
 )
 def test_impossible_parameters_are_refused(call, message):

@@ -1,10 +1,10 @@
 r"""Bounds on boosting sparse perceptrons (Jackson & Craven, Learning Sparse Perceptrons, section 3.2).
 
-A k-perceptron is :math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`, a vote of s conjunctions of at most k inputs, each in
-one of two senses. Under any distribution some conjunction is right with probability :math:`\frac12+\frac1{2s}` or more
-(Lemma 1), so AdaBoost with an exhaustive search has an advantage :math:`\gamma\ge\frac1{2s}` at every stage, its
-training error is at most :math:`(1-4\gamma^2)^{T/2} \le e^{-2\gamma^2T}` after T stages, and below 1/m, which is 0,
-from :math:`T = 2s^2\ln m` on.
+A k-perceptron is :math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`, a vote of s conjunctions with at most k inputs, each
+in one of two senses. Under any distribution some conjunction is right with probability :math:`\frac12+\frac1{2s}` or
+more (Lemma 1). AdaBoost with an exhaustive search thus has an advantage :math:`\gamma\ge\frac1{2s}` at every stage. Its
+training error is at most :math:`(1-4\gamma^2)^{T/2} \le e^{-2\gamma^2T}` after T stages. For :math:`T > 2s^2\ln m` this
+is less than 1/m, and the training error is therefore 0.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from scipy.special import gammaln
 from statmech.errors import ScenarioError
 from statmech.scenarios.boosting import BoostingCell
 
-LEAST = 1e-150  # advantage below which the bound on the stages, its inverse square, overflows
-MANY = 10**12  # number of features above which differences of gammaln lose significant digits
+LEAST = 1e-150  # for smaller values the bound on the stages, an inverse square, overflows
+MANY = 10**12  # for more features, differences of gammaln lose significant digits
 DELTA = 0.05  # probability that a run exceeds its bound on eps_g
 
 
 def bounds(cell: BoostingCell) -> dict[str, float]:
-    """Upper bounds on stages and eps_g and a lower bound on the advantage; NaN where there is no bound.
+    """Return upper bounds on stages and eps_g, and a lower bound on the advantage, NaN without a bound.
 
-    A run that `cap` ends before the bound on its stages can neither satisfy nor violate it. With flipped labels there
-    is no bound: AdaBoost moves its weight to the flipped examples, on which the teacher's own
-    conjunctions are worse than chance (`advantage` holds for its first stage only).
+    A run that `cap` ends before the bound on its stages can neither satisfy nor violate this bound. With flipped labels
+    no bound exists: AdaBoost moves its weight to the flipped examples, for which the teacher's own conjunctions are
+    worse than chance (`advantage` holds only for the first stage).
     """
     if cell.flip > 0:
         return dict.fromkeys(("stages", "eps_g", "advantage"), np.nan)
@@ -42,7 +42,9 @@ def bounds(cell: BoostingCell) -> dict[str, float]:
 
 
 def advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:
-    r"""Guaranteed advantage over a random guess of the best conjunction, for a target that is a vote of s (Lemma 1).
+    r"""Return the guaranteed advantage of the best conjunction over a random guess (Lemma 1).
+
+    The target is a vote of s conjunctions.
 
     .. math:: \gamma = \frac{1-2p_f}{2s}
 
@@ -53,10 +55,10 @@ def advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:
     s : int
         Number of conjunctions in the target.
     discount : float
-        Factor on the correlations of conjunctions of two and more.
+        Factor on the correlations of conjunctions of two and more inputs.
     flip : float
-        Probability :math:`p_f` that a label is inverted, independently of the input. The advantage is then that of
-        an average over flips, under a distribution that does not depend on them: of AdaBoost's, the first.
+        Probability :math:`p_f` that a label is inverted, independently of the input. The advantage is then an average
+        over flips, under a distribution that does not depend on the flips, such as AdaBoost's first distribution.
 
     Returns
     -------
@@ -80,14 +82,14 @@ def advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:
 
 
 def conjunctions(inputs: int | Sequence[int], k: int) -> int:
-    r"""Number of conjunctions of 1 to k inputs.
+    r"""Count the conjunctions of 1 to k inputs.
 
     .. math:: \sum_{j=1}^k\binom nj
 
     Parameters
     ----------
     inputs : int or sequence of int
-        The number n of inputs, or, for nominal attributes, the number of indicators of each: a conjunction joins
+        The number n of inputs. For nominal attributes, the number of indicators of each attribute: a conjunction joins
         indicators of different attributes, and the count is a sum of elementary symmetric polynomials.
     k : int
         Largest number of inputs in a conjunction.
@@ -119,12 +121,12 @@ def conjunctions(inputs: int | Sequence[int], k: int) -> int:
 
 
 def stages(s: float, m: int) -> int:
-    r"""Stages after which AdaBoost is right on all m examples of a target that is a vote of s conjunctions.
+    r"""Return the number of stages after which AdaBoost classifies all m training examples correctly.
 
     .. math:: T > 2s^2\ln m
 
-    (Lemma 1; Freund & Schapire 1995). It depends on the advantage alone: for another :math:`\gamma` pass
-    :math:`s = 1/2\gamma`.
+    (Lemma 1; Freund & Schapire 1995), if the target is a vote of s conjunctions. The number depends only on the
+    advantage: for another :math:`\gamma` pass :math:`s = 1/2\gamma`.
 
     Parameters
     ----------
@@ -154,7 +156,7 @@ def stages(s: float, m: int) -> int:
 
 
 def training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
-    r"""The bound :math:`\prod_{i\le T} 2\sqrt{\epsilon_i(1-\epsilon_i)}` on the training error after each stage.
+    r"""Bound the training error after each stage by :math:`\prod_{i\le T} 2\sqrt{\epsilon_i(1-\epsilon_i)}`.
 
     Parameters
     ----------
@@ -176,18 +178,18 @@ def training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def sample_size(eps: float, delta: float, log_size: float) -> int:
-    r"""Number of examples for which all consistent functions of a class err by at most eps, with probability 1 - delta.
+    r"""Return a number of examples that bounds the error of all consistent functions of a class by eps.
 
     .. math:: m \ge \frac1\epsilon\left(\ln\frac1\delta + \ln|F|\right)
 
-    (Lemma 2), for a class of :math:`\ln|F|` = `log_size`.
+    (Lemma 2), with :math:`\ln|F|` = `log_size`. The bound holds with probability 1 - delta.
 
     Parameters
     ----------
     eps : float
         Largest error.
     delta : float
-        Probability of a larger one.
+        Probability of a larger error.
     log_size : float
         Logarithm of the number of functions in the class.
 
@@ -210,11 +212,11 @@ def sample_size(eps: float, delta: float, log_size: float) -> int:
 
 
 def generalization_error(m: int, delta: float, log_size: float) -> float:
-    r"""Bound on the error of all functions of a class that are right on m examples, with probability 1 - delta.
+    r"""Bound the error of all functions of a class that are right on m examples.
 
     .. math:: \epsilon = \min\Bigl(1, \frac1m\Bigl(\ln\frac1\delta + \ln|F|\Bigr)\Bigr)
 
-    (Lemma 2 solved for eps); a value of 1 guarantees nothing.
+    (Lemma 2 solved for eps). The bound holds with probability 1 - delta. A value of 1 guarantees nothing.
 
     Parameters
     ----------
@@ -246,12 +248,12 @@ def generalization_error(m: int, delta: float, log_size: float) -> float:
 
 
 def log_perceptrons(features: int, r: int) -> float:
-    r"""Bound on the logarithm of the number of perceptrons with at most r weights over `features` conjunctions.
+    r"""Bound the logarithm of the number of perceptrons with at most r weights over `features` conjunctions.
 
     .. math:: \ln|P^r| \le \ln\binom{|C_k|}{r} + r^2\ln 2,
 
-    the choices of r features, times fewer than :math:`2^{r^2}` threshold functions of them (Muroga 1971): the paper's
-    :math:`O(r^2+kr\log n)` (after Bruck 1990) with its constants.
+    the number of choices of r features, times fewer than :math:`2^{r^2}` threshold functions of these features (Muroga
+    1971). This is the paper's :math:`O(r^2+kr\log n)` (after Bruck 1990) with explicit constants.
 
     Parameters
     ----------
@@ -275,17 +277,17 @@ def log_perceptrons(features: int, r: int) -> float:
 
 
 def _log_choices(features: int, r: int) -> float:
-    r"""The logarithm of the number of choices of r features, or of the bound :math:`n^r/r!` for many features."""
+    r"""Return ln of the binomial coefficient for r of n features, or of its bound :math:`n^r/r!` for large n."""
     if features > MANY:
         return float(r * log(features) - gammaln(r + 1))
     return float(gammaln(features + 1) - gammaln(r + 1) - gammaln(features - r + 1))
 
 
 def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, delta: float) -> int:
-    r"""Number of examples for which boosting an s-sparse k-perceptron errs by at most eps, with probability 1 - delta.
+    r"""Return a number of examples for which boosting an s-sparse k-perceptron has an error of at most eps.
 
-    The smallest m of Lemma 2 for the perceptrons of :math:`r = 2s^2\ln m` weights that boosting returns for m examples:
-    :math:`O(s^4/\epsilon)` up to logarithms.
+    It is the smallest m of Lemma 2 for perceptrons with :math:`r = 2s^2\ln m` weights, which boosting returns for m
+    examples. It grows as :math:`s^4/\epsilon` up to logarithms. The bound holds with probability 1 - delta.
 
     Parameters
     ----------
@@ -298,7 +300,7 @@ def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, del
     eps : float
         Largest error.
     delta : float
-        Largest probability of a larger one.
+        Maximum probability of a larger error.
 
     Returns
     -------
@@ -311,7 +313,7 @@ def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, del
     """
     features = conjunctions(inputs, k) + 1
     m = 2
-    while True:  # the right side grows as ln(m)^2: iteration from below converges to the smallest solution
+    while True:  # the bound grows as ln(m)^2, so that iteration from below converges to the smallest solution
         needed = sample_size(eps, delta, log_perceptrons(features, stages(s, m)))
         if needed <= m:
             return m
@@ -321,7 +323,7 @@ def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, del
 def _check(**counts: int) -> None:
     for name, value in counts.items():
         if value < 1 or value != round(value):
-            raise ScenarioError([((name,), f"must be a whole number of at least 1, not {value}")])
+            raise ScenarioError([((name,), f"must be an integer of at least 1, not {value}")])
 
 
 def _check_chance(**chances: float) -> None:

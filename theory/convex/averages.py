@@ -1,30 +1,31 @@
 r"""Averages over the examples of a learner that minimises a convex loss, without a proximal point inside an integral.
 
-Let h be the field of an example that the learner has not seen (of labels, times y), and p what training makes of it:
-:math:`h = p + V\ell'(p)`, with V the susceptibility. Needed are
+Let h be the field of an example that the learner has not seen (times the label y, if there are labels), and p its
+field after training: :math:`h = p + V\ell'(p)`, with V the susceptibility. The equations need the averages
 
 .. math:: A = \langle 1 - \partial p/\partial h\rangle, \qquad B = \langle (p-h)^2\rangle, \qquad
           C = \int 2N(h; 0, l^2)\,\rho\!\left(\tfrac{h\cos\theta}l, \sin^2\theta\right)(p-h)\,dh,
 
 where h has the density :math:`2N(h; 0, l^2)\,\mathrm{right}(h\cos\theta/l, \sin^2\theta)` for labels, with
-:math:`\rho` the derivative of `right` by the mean, and is normal of variance :math:`s^2` for the residuals of a linear
-teacher, where C = A.
+:math:`\rho` the derivative of `right` with respect to the mean. For the residuals of a linear teacher h is normal of
+variance :math:`s^2`, and C = A. All functions work on a batch of parameter combinations, the last axis of arrays.
 
 **Nodes.** The integrals run over p: :math:`dh = (1+V\ell'')dp`, and :math:`p - h = -V\ell'(p)`. A kink c of the loss is
 an atom: all h in :math:`[c+V\ell'(c^-), c+V\ell'(c^+)]` have p = c, so that it is integrated over h. Panels end at
 kinks, bends, p = 0 (the training error jumps there), where the Gaussian and the teacher's sigmoid change, and at a few
-distances from 0 and from the p of h = 0 (the tails of logistic and exponential losses). Of a loss that is quadratic
-between kinks and bends h is linear in p there, and a few panels are enough. Panels that are empty, or where the loss is
-flat, are left out.
+distances from 0 and from the p of h = 0 (the tails of logistic and exponential losses). If a loss is quadratic between
+kinks and bends, h is linear in p there, and a few panels suffice. Empty panels, and panels on which the loss is flat,
+are omitted.
 
-**Slopes.** Of :math:`g = p-h` at fixed h, :math:`\partial g/\partial\ln V = g\,\partial p/\partial h`, and with h in
+**Slopes.** For :math:`g = p-h` at fixed h, :math:`\partial g/\partial\ln V = g\,\partial p/\partial h`, and with h in
 units of l :math:`\partial g/\partial\ln l = -h\,d`, :math:`d = 1-\partial p/\partial h`. By Price's theorem
 :math:`\partial_{\cos\theta}\langle f(h)\rangle = l\int 2N\rho f'dh`. Partial integration gives A without d,
 
 .. math:: A = \left(l\cos\theta\,C - \langle hg\rangle\right)/l^2,
 
-and so its slopes without third derivatives of the loss. Only that of C by the angle needs the second derivative of
-`right`, and is a difference of two values of :math:`\rho` (it serves Newton's method, whose residual does not need it).
+and thus the slopes of A without third derivatives of the loss. Only the slope of C with respect to the angle needs the
+second derivative of `right`. It is a difference of two values of :math:`\rho`, as only the convergence of Newton's
+method depends on its accuracy.
 """
 
 from __future__ import annotations
@@ -44,28 +45,28 @@ NODES = 20  # per panel
 GAUSSIAN = np.array([-TAIL, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, TAIL])  # edges in standard deviations
 FEW = np.array([-TAIL, -4.0, 0.0, 4.0, TAIL])
 SIGMOID = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # in widths of the teacher's sigmoid
-BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # to the right of the p of h = 0
-ROUGH = 1e-3  # relative error of the edges of panels
-SLIGHT = 1e-7  # change of ln tan(theta) for the slope of the teacher's response
+BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # distances to the right of the p that belongs to h = 0
+ROUGH = 1e-3  # panel edges need not be exact
+SLIGHT = 1e-7  # step of the finite difference that gives the slope of the teacher's response
 
 
 class Nodes(NamedTuple):
-    """Fields h with g = p - h, weights of dh and of (1 - dp/dh) dh, (panels, nodes), and the lane of each panel."""
+    """Quadrature nodes on the fields, arrays (panels, nodes)."""
 
     lanes: int
-    lane: np.ndarray
+    lane: np.ndarray  # batch element of each panel (panels,)
     h: np.ndarray
-    g: np.ndarray
-    dh: np.ndarray
-    held: np.ndarray
+    g: np.ndarray  # p - h
+    dh: np.ndarray  # weights of an integral over h
+    held: np.ndarray  # the same weights times 1 - dp/dh
 
     def sums(self, *terms: np.ndarray) -> np.ndarray:
-        """The sums (terms, lanes) of terms, each (panels, nodes)."""
+        """Return the sums (terms, batch) of terms over the nodes, each (panels, nodes)."""
         return _by_lane(terms, self.lane, self.lanes)
 
 
 class Channel(NamedTuple):
-    """The weights of an average over h at each node, the teacher's response, and its slope by ln tan(theta)."""
+    """Weights of an average over h, and the teacher's response with its slope with respect to ln tan(theta)."""
 
     weight: np.ndarray
     response: np.ndarray
@@ -73,14 +74,17 @@ class Channel(NamedTuple):
 
 
 class Averages(NamedTuple):
-    """A, B and C (3, lanes), and their derivatives (3, unknowns, lanes) by the logarithms of the unknowns."""
+    """A, B and C (3, batch), and their derivatives (3, unknowns, batch) in the logarithms of the unknowns."""
 
     values: np.ndarray
     slopes: np.ndarray
 
 
 def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
-    """The averages for labels at unknowns x (3, lanes): the logarithms of tan(theta), Q and V."""
+    """Return the averages over labelled examples at unknowns x (3, batch).
+
+    The unknowns are the logarithms of tan(theta), Q and V.
+    """
     t, Q, V = np.exp(x)
     cos, sin = 1 / np.hypot(1, t), t / np.hypot(1, t)
     nodes = nodes_of(loss, Q, V, label_edges(gaussian_edges(loss), teacher, t))
@@ -93,14 +97,14 @@ def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
     along = cos / Q
     A_V = along * by_V[1] - by_V[2] / Q**2
     A_Q = along * (by_Q[1] - C) + (G + hhd) / Q**2
-    rate = -cos * sin**2  # of cos(theta) by ln tan(theta)
+    rate = -cos * sin**2  # d cos(theta) / d ln tan(theta)
     A_t = along * C_t - rate * by_Q[1] / Q
     slopes = np.array([[A_t, A_Q, A_V], [rate * by_cos, by_Q[0], by_V[0]], [C_t, by_Q[1], by_V[1]]])
     return Averages(values, slopes)
 
 
 def of_residuals(loss: Loss, x: np.ndarray) -> Averages:
-    """The averages for a linear teacher at unknowns x (2, lanes): the logarithms of s and V."""
+    """Return the averages over residuals of a linear teacher at unknowns x (2, batch), the logarithms of s and V."""
     s, V = np.exp(x)
     nodes = nodes_of(loss, s, V, gaussian_edges(loss))
     channel = residual_channel(s[nodes.lane], nodes.h)
@@ -111,21 +115,21 @@ def of_residuals(loss: Loss, x: np.ndarray) -> Averages:
 
 
 class Training(NamedTuple):
-    """The mean loss of an example, and the fraction of labels that are wrong; arrays (lanes,)."""
+    """Mean loss of an example and fraction of wrong labels on the training set, arrays (batch,)."""
 
     loss: np.ndarray
     error: np.ndarray
 
 
 def training_of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray, value: Loss) -> Training:
-    """Average a loss `value` and the error over the training examples, at the unknowns x of `of_labels`."""
+    """Average the loss `value` and the label error over the training examples, at the unknowns x of `of_labels`."""
     t, Q, V = np.exp(x)
     nodes = nodes_of(loss, Q, V, label_edges(gaussian_edges(loss), teacher, t), at_rest=True)
     return _training(nodes, label_channel(teacher, x[0, nodes.lane], Q[nodes.lane], nodes.h).weight, value)
 
 
 def training_of_residuals(loss: Loss, x: np.ndarray, value: Loss) -> Training:
-    """Average a loss `value` over the training examples, at the unknowns x of `of_residuals`."""
+    """Average the loss `value` over the training examples, at the unknowns x of `of_residuals`."""
     s, V = np.exp(x)
     nodes = nodes_of(loss, s, V, gaussian_edges(loss), at_rest=True)
     return _training(nodes, residual_channel(s[nodes.lane], nodes.h).weight, value)
@@ -137,7 +141,7 @@ def _training(nodes: Nodes, weight: np.ndarray, value: Loss) -> Training:
 
 
 def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
-    """The probability that a student at this angle is wrong on a fresh label, noise included."""
+    """Return the probability that a student at this angle is wrong on a fresh label, including label noise."""
     lane, z, dz, _ = _legendre(np.minimum(label_edges(FEW, teacher, np.exp(log_tan)), 0.0))
     weight = label_channel(teacher, log_tan[lane], np.ones(len(z)), z).weight
     return _by_lane((weight * dz)[None], lane, len(log_tan))[0]
@@ -146,7 +150,7 @@ def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
 def label_channel(
     teacher: LabelTeacher, log_tan: np.ndarray, Q: np.ndarray, h: np.ndarray, slope: bool = False
 ) -> Channel:
-    """Return the teacher's part of the average over a student's fields.
+    """Return the weights by which a teacher of labels enters averages over a student's fields.
 
     Parameters
     ----------
@@ -159,7 +163,7 @@ def label_channel(
     h
         Fields (panels, nodes).
     slope
-        True for the slope of the response with respect to `log_tan`, too.
+        True to compute also the slope of the response with respect to `log_tan`.
     """
     z = h / Q[:, None]
     gauss = 2 * density(z) / Q[:, None]
@@ -172,38 +176,41 @@ def label_channel(
 
 
 def residual_channel(s: np.ndarray, h: np.ndarray) -> Channel:
-    """The density of residuals of scale s (panels,) at h (panels, nodes)."""
+    """Return the normal density of residuals of scale s (panels,) at h (panels, nodes)."""
     weight = density(h / s[:, None]) / s[:, None]
     return Channel(weight, 0 * weight, 0 * weight)
 
 
 def label_edges(gaussian: np.ndarray, teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
-    """Edges of panels in units of Q, (lanes, edges), in increasing order, given those of a Gaussian."""
+    """Return the sorted panel edges (batch, edges) for labels, in units of Q.
+
+    They are the given edges of the Gaussian and edges around the teacher's sigmoid.
+    """
     cos, variance = 1 / np.hypot(1, tan), tan**2 / (1 + tan**2)
     width = teacher.width(variance) / cos
-    sigmoid = np.where(width < 1, width, TAIL)[:, None] * SIGMOID  # one that is wider is as smooth as the Gaussian
+    sigmoid = np.where(width < 1, width, TAIL)[:, None] * SIGMOID  # a wider sigmoid is as smooth as the Gaussian
     edges = np.concatenate([np.broadcast_to(gaussian, (len(tan), len(gaussian))), sigmoid], axis=1)
     return np.sort(np.clip(edges, -TAIL, TAIL), axis=1)
 
 
 def gaussian_edges(loss: Loss) -> np.ndarray:
-    """Edges of panels in standard deviations: few where h is linear in p."""
+    """Return panel edges in standard deviations, only a few if h is piecewise linear in p."""
     return FEW if piecewise_quadratic(loss) else GAUSSIAN
 
 
 def nodes_of(loss: Loss, Q: np.ndarray, V: np.ndarray, edges: np.ndarray, at_rest: bool = False) -> Nodes:
-    """Return nodes on the fields.
+    """Return the quadrature nodes on the fields.
 
     Parameters
     ----------
     loss
         The loss.
     Q, V
-        The scale of the fields, and the susceptibility (lanes,).
+        The scale of the fields, and the susceptibility (batch,).
     edges
-        Ends of panels in units of Q, (lanes, edges) or (edges,).
+        Panel edges in units of Q, (batch, edges) or (edges,).
     at_rest
-        True for nodes where g = 0, too.
+        True to include nodes where g = 0.
     """
     ends = Q[:, None] * edges
     parts = [_smooth(loss, V, ends, at_rest), *(_atom(loss, c, V, ends) for c in loss.kinks)]
@@ -211,29 +218,29 @@ def nodes_of(loss: Loss, Q: np.ndarray, V: np.ndarray, edges: np.ndarray, at_res
 
 
 def _smooth(loss: Loss, V: np.ndarray, ends: np.ndarray, at_rest: bool = False) -> Nodes:
-    """Nodes in p between the kinks."""
+    """Return nodes in p between the kinks of the loss."""
     edges = _in_p(loss, V, ends)
     left, right = loss.slopes_at(edges)
     wanted = at_rest | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # the slope never falls
     lane, p, dp, lost = _legendre(edges, wanted)
     slope, stiff = V[lane, None] * loss.slope(p), V[lane, None] * loss.curvature(p)
-    h = p + slope - (1 + stiff) * lost  # where V l'' is large the rounding of p would be amplified
+    h = p + slope - (1 + stiff) * lost  # a large V l'' would amplify the rounding of p
     return Nodes(len(V), lane, h, stiff * lost - slope, (1 + stiff) * dp, stiff * dp)
 
 
 def _in_p(loss: Loss, V: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The edges of the panels in p."""
+    """Convert panel edges from h to p, and add edges where the loss changes."""
     p = prox(loss, ends, V[:, None], ROUGH)
     inner = np.array([0.0, *loss.kinks, *loss.bends])
     if not piecewise_quadratic(loss):
-        middle = p[:, [p.shape[1] // 2]]  # that of h = 0: the ends are symmetric
+        middle = p[:, [p.shape[1] // 2]]  # belongs to h = 0, as the edges are symmetric
         fixed = np.broadcast_to(panel_edges(loss), (len(V), len(panel_edges(loss))))
         inner = np.concatenate([fixed, middle + BEYOND], axis=1)
     return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
 
 
 def _atom(loss: Loss, c: float, V: np.ndarray, ends: np.ndarray) -> Nodes:
-    """Nodes in h where p is held at the kink c."""
+    """Return nodes in h on the interval that training maps to the kink c."""
     left, right = loss.slopes_at(c)
     edges = np.clip(ends, (c + V * left)[:, None], (c + V * right)[:, None])
     low, high = ends[:, :1], ends[:, -1:]
@@ -243,7 +250,11 @@ def _atom(loss: Loss, c: float, V: np.ndarray, ends: np.ndarray) -> Nodes:
 
 
 def _legendre(edges: np.ndarray, wanted: np.ndarray | float = 1.0) -> tuple[np.ndarray, ...]:
-    """The lanes of panels between edges (lanes, edges), nodes and weights, and what rounding added to the nodes."""
+    """Return Gauss-Legendre nodes on the panels between edges (batch, edges).
+
+    Returns the batch elements of the panels, nodes, weights, and the rounding error of the nodes. Panels of width 0 and
+    panels outside the mask `wanted` are omitted.
+    """
     x, w = legendre(NODES)
     gaps = np.diff(edges)
     lane, panel = np.nonzero(gaps * wanted)
@@ -254,7 +265,7 @@ def _legendre(edges: np.ndarray, wanted: np.ndarray | float = 1.0) -> tuple[np.n
 
 
 def _values(nodes: Nodes, channel: Channel) -> np.ndarray:
-    """A, B, C and <h g>."""
+    """Return the averages A, B, C and <h g>."""
     pull = channel.weight * nodes.dh * nodes.g
     return nodes.sums(
         channel.weight * nodes.held, pull * nodes.g, channel.response * nodes.dh * nodes.g, pull * nodes.h
@@ -262,7 +273,7 @@ def _values(nodes: Nodes, channel: Channel) -> np.ndarray:
 
 
 def _slopes(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of B and C by ln Q, of B, C and <h g> by ln V, and <h^2 (1 - dp/dh)>."""
+    """Return the derivatives of (B, C) in ln Q and of (B, C, <h g>) in ln V, and the average <h^2 (1 - dp/dh)>."""
     held, free = nodes.held * nodes.h, (nodes.dh - nodes.held) * nodes.g
     moved, weighted = channel.weight * free, channel.weight * held
     B_Q, C_Q, B_V, C_V, G_V, hhd = nodes.sums(
@@ -277,11 +288,11 @@ def _slopes(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _by_lane(terms: Iterable[np.ndarray], lane: np.ndarray, lanes: int) -> np.ndarray:
-    """The sums (terms, lanes) of terms, each (panels, nodes)."""
+    """Sum terms, each (panels, nodes), over the panels of each batch element."""
     return np.array([np.bincount(lane, np.sum(term, axis=-1), lanes) for term in terms])
 
 
 def _view(log_tan: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the teacher's field at a field of z standard deviations."""
+    """Return mean and variance of the teacher's field, given a student's field of z standard deviations."""
     t = np.exp(log_tan)[:, None]
     return z / np.hypot(1, t), t**2 / (1 + t**2)

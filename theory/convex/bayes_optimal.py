@@ -1,6 +1,7 @@
-r"""The best that any learner can do: Bayes-optimal overlaps with a teacher of known prior, for N -> infinity.
+r"""Bayes-optimal overlaps with a teacher of known prior, for N -> infinity: a bound for all learners.
 
-The posterior of the teacher's weights given P = alpha N examples has an overlap q with them. One line describes it:
+The posterior of the teacher's weights, given P = alpha N examples, has an overlap q with these weights. One line
+describes it:
 all examples together amount to data of precision :math:`\hat q` on each weight (`statmech.convex.weights`), which
 leave the mean squared error :math:`\Delta(\hat q) = 1 - q`, at which one example contains the information
 :math:`I(\Delta)` (`statmech.convex.teachers`):
@@ -8,14 +9,14 @@ leave the mean squared error :math:`\Delta(\hat q) = 1 - q`, at which one exampl
 .. math:: \hat q = \alpha\,I(\Delta(\hat q)) \quad\Longleftrightarrow\quad
           \alpha(\hat q) = \frac{\hat q}{I(\Delta(\hat q))}.
 
-States are stable where the line rises. Where it turns several coexist, and the Bayes-optimal one has the largest free
-entropy per weight,
+States are stable where the line rises. If the line turns, several states coexist, and the Bayes-optimal state has the
+largest free entropy per weight,
 
 .. math:: \phi = \tfrac12\hat q\,\Delta - \mathcal I(\hat q) + \alpha\,\langle\ln P(y|\omega, \Delta)\rangle
 
 (Barbier, Krzakala, Macris, Miolane & Zdeborova 2019). Message passing that starts without information stays on the
-line's first part, up to its maximum. If the line is bounded for :math:`\hat q\to\infty`, there is a further state
-above that limit, in which the teacher is recovered: q = 1. For the linear teacher without noise the limit is the
+first part of the line, up to its maximum. If the line is bounded for :math:`\hat q\to\infty`, a further state exists
+for alpha above that limit: the teacher is recovered, q = 1. For the linear teacher without noise the limit is the
 fraction of weights that are not atoms, and the free entropy is infinite.
 """
 
@@ -31,27 +32,27 @@ from statmech.convex.weights import Weights
 from statmech.numerics.zeros import zeros
 from statmech.scenarios.inference import INFORMED
 
-# logarithms of the precisions at which the line is scanned; it is straight below 1e-12
+# grid of the scan; the line is straight below a precision of 1e-12
 LOGS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
-DROP = 1e-9  # a line that falls by less, relatively, does not turn
+DROP = 1e-9  # smaller relative drops of the line are rounding errors
 
 
 class PotentialLine(NamedTuple):
-    """States (L,) along the line: logarithms of the precision and of alpha."""
+    """States (L,) on the line: logarithms of the precision and of alpha."""
 
     log_precision: np.ndarray
     log_alpha: np.ndarray
 
 
 class Scan(NamedTuple):
-    """The line's rising parts, the first one first, and the alpha above which the teacher may be recovered."""
+    """The rising parts of the line in order, and the alpha above which the teacher may be recovered."""
 
     parts: tuple[PotentialLine, ...]
     limit: float
 
 
 class BayesOptimalState(NamedTuple):
-    """States (A,): mean squared error 1 - q, precision and free entropy; NaN where there is none."""
+    """States (A,): mean squared error 1 - q, precision and free entropy, NaN where no state exists."""
 
     mse: np.ndarray
     precision: np.ndarray
@@ -59,7 +60,7 @@ class BayesOptimalState(NamedTuple):
 
 
 def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.ndarray:
-    """The overlap q = 1 - mse of the posterior mean with the teacher, whose cosine with it is sqrt(q).
+    """Return the overlap q = 1 - mse of the posterior mean with the teacher. Its cosine with the teacher is sqrt(q).
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.n
     Returns
     -------
     array (A,)
-        The overlap of the state of the largest free entropy.
+        The overlap of the state with the largest free entropy.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.n
 
 
 def bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
-    """The state of the largest free entropy at each alpha (A,)."""
+    """Find the state with the largest free entropy at each alpha (A,)."""
     alpha = np.asarray(alpha, float)
     every = states(teacher, weights, alpha)
     best = np.argmax([np.where(np.isnan(one.free_entropy), -np.inf, one.free_entropy) for one in every], axis=0)
@@ -92,14 +93,14 @@ def bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesO
 
 
 def states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[BayesOptimalState]:
-    """All stable states at each alpha (A,): on each rising part of the line, and the recovered teacher."""
+    """Find all stable states at each alpha (A,): on each rising part of the line, and the recovered teacher."""
     scan = scanned(teacher, weights)
     found = [_state_on(part, teacher, weights, alpha) for part in scan.parts]
     return [*found, _recovered(scan.limit, teacher, weights, alpha)]
 
 
 def starting_error(weights: Weights, start: str) -> float:
-    """The mean squared error at the start: that of the prior's mean, or `INFORMED`.
+    """Return the initial mean squared error: the error of the prior's mean, or `INFORMED`.
 
     >>> from statmech.convex.weights import Binary
     >>> starting_error(Binary(), "uninformed"), starting_error(Binary(), "informed")
@@ -109,13 +110,13 @@ def starting_error(weights: Weights, start: str) -> float:
 
 
 def free_entropy(teacher: Teacher, weights: Weights, alpha: np.ndarray, precision: np.ndarray) -> np.ndarray:
-    """The free entropy of states (A,) on the line."""
+    """Compute the free entropy of states (A,) on the line."""
     mse = weights.mse(precision)
     return 0.5 * precision * mse - weights.information(precision) + alpha * teacher.log_evidence(mse)
 
 
 def transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
-    """The alphas of equal free entropies (alpha_it) and at the first maximum of the line (alpha_alg), or NaN.
+    """Return the alpha of equal free entropies (alpha_it) and the first maximum of the line (alpha_alg), or NaN.
 
     >>> from statmech.convex.teachers import Sign
     >>> from statmech.convex.weights import Binary
@@ -133,7 +134,7 @@ def transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
 
 @cache
 def scanned(teacher: Teacher, weights: Weights) -> Scan:
-    """The line between its turning points."""
+    """Scan the line, and split it at its turning points."""
     line = _line(teacher, weights, LOGS)
     turns = [_refined(teacher, weights, at, sign) for at, sign in _turns(line.log_alpha)]
     ends = [LOGS[0], *turns, LOGS[-1]]
@@ -145,17 +146,18 @@ def scanned(teacher: Teacher, weights: Weights) -> Scan:
 
 
 def _line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> PotentialLine:
+    """Compute alpha on the line at these precisions."""
     information = teacher.information(weights.mse(np.exp(log_precision)))
     return PotentialLine(log_precision, log_precision - np.log(information))
 
 
 def _exact(teacher: Teacher) -> bool:
-    """True if an output states its field to any precision."""
+    """Return True if an output determines its field exactly."""
     return isinstance(teacher, LinearTeacher) and teacher.noise == 0
 
 
 def _turns(height: np.ndarray) -> list[tuple[int, int]]:
-    """Indices of maxima (+1) and minima (-1) in turn, between which the height (L,) changes by DROP at least."""
+    """Return the indices of alternating maxima (+1) and minima (-1), between which the height (L,) changes by DROP."""
     turns: list[tuple[int, int]] = []
     sign, extreme = 1, 0
     for at, value in enumerate(height):
@@ -168,7 +170,7 @@ def _turns(height: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _refined(teacher: Teacher, weights: Weights, at: int, sign: int) -> float:
-    """The logarithm of the precision at a turning point near this index: zooms in on it."""
+    """Refine a turning point near this index of the scan. Returns the logarithm of its precision."""
     low, high = LOGS[max(at - 1, 0)], LOGS[min(at + 1, len(LOGS) - 1)]
     for _ in range(6):
         points = np.linspace(low, high, 21)
@@ -178,7 +180,7 @@ def _refined(teacher: Teacher, weights: Weights, at: int, sign: int) -> float:
 
 
 def _state_on(part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
-    """The states on a rising part."""
+    """Solve for the states on a rising part of the line at each alpha."""
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
     here = (log_alpha >= height[0]) & (log_alpha < height[-1])
     state = BayesOptimalState(*(np.full(alpha.shape, np.nan) for _ in BayesOptimalState._fields))
@@ -194,14 +196,14 @@ def _state_on(part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np
 
 
 def _recovered(limit: float, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
-    """The recovered teacher, where alpha is above the limit of the line."""
+    """Return the states of the recovered teacher, which exist for alpha above the limit of the line."""
     evidence = np.inf if _exact(teacher) else teacher.log_evidence(np.zeros(1))[0]
     entropy = alpha * evidence - weights.information(np.exp(LOGS[-1:]))[0]
     return BayesOptimalState(*(np.where(alpha >= limit, value, np.nan) for value in (0.0, np.inf, entropy)))
 
 
 def _equal(teacher: Teacher, weights: Weights, scan: Scan, highest: float) -> float:
-    """The alpha at which a later state has the free entropy of the first one."""
+    """Find the alpha at which a later state has the same free entropy as the first state."""
     from scipy.optimize import brentq
 
     if _exact(teacher):

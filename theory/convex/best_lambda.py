@@ -1,8 +1,9 @@
 r"""The penalty of the smallest generalization error, in the limit N -> infinity.
 
-Minimised is the angle to the teacher of labels, or the error of the field of a linear teacher. Either is the first
-unknown x_0 of the equations, whose derivative by :math:`\ln\lambda` Newton's method gives: the best lambda is its root.
-Solutions are followed from a large lambda to a small one, and a change of sign is enclosed.
+The search minimises the angle to a teacher of labels, or the error of the field of a linear teacher. In both cases this
+is the first unknown x_0 of the equations. Newton's method also gives the slope of x_0 in :math:`\ln\lambda`, and the
+best lambda is a root of this slope. Solutions are followed from a large lambda to a small one, and every change of sign
+of the slope is bracketed.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from theory.convex.empirical_risk import equations_of
 from theory.convex.recovery import recovers
 from theory.convex.saddle_point import Equations, Followed, Point, Solved, follow, healthy, solve
 
-LARGEST, LEAST = 1e6, 1e-10  # lambdas between which the best is sought
-STRONGEST = 16.0  # l1 norms in units of that which leaves a good part of the weights
-STRIDE, STRIDE_L1 = np.log(6.0), np.log(2.0)  # of a scan: a minimum of the hinge is 10 wide
-FLAT, FLAT_L1 = 1e-11, 1e-9  # slopes below it count as 0: of the hinge at small and large lambda
-LEVEL = 1e-9  # error of a flat end
-CLOSE = 1e-6  # last step in ln lambda: the error that it leaves is below 1e-10
-ROUGH = 1e-6  # residual of a scan, before the last step of Newton's method, which squares it
+LARGEST, LEAST = 1e6, 1e-10  # bounds of the search for the best lambda
+STRONGEST = 16.0  # in units of an l1 norm that leaves a good part of the weights
+STRIDE, STRIDE_L1 = np.log(6.0), np.log(2.0)  # the minimum of the hinge loss spans a factor of 10 in lambda
+FLAT, FLAT_L1 = 1e-11, 1e-9  # smaller slopes count as 0, as for the hinge loss at small and large lambda
+LEVEL = 1e-9  # errors closer than this are equal
+CLOSE = 1e-6  # step in ln lambda that ends the search; the remaining error is below 1e-10
+ROUGH = 1e-6  # the last step of Newton's method squares this residual
 
 
 def best_lambda(
@@ -39,19 +40,19 @@ def best_lambda(
     alpha: np.ndarray,
     inputs: Population | None = None,
 ) -> np.ndarray:
-    """Find the best lambda at each alpha (lanes,).
+    """Find the best lambda at each alpha (batch,).
 
-    0 where the error falls to the end of a vanishing penalty, infinite where it falls up to lambda = 1e6 and
-    beyond; NaN where the equations were not solved. That of the square loss with an l2 norm is known.
+    It is 0 where the error falls until the penalty vanishes, infinite where the error still falls at lambda = 1e6, and
+    NaN where the equations were not solved. For the square loss with an l2 norm a closed form is used.
 
     Parameters
     ----------
     loss, teacher, penalty, weights
         The learner, and the distribution of the teacher's weights.
     alpha
-        Examples per weight (lanes,).
+        Examples per weight (batch,).
     inputs
-        Inputs of unequal variance; None: isotropic ones.
+        Inputs of unequal variance, or None for isotropic inputs.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def best_lambda(
 
 
 def _best_ridge(equations: Equations, stiffness: float) -> float:
-    """The ratio of noise to signal in the outputs, which is the best lambda of the square loss at every alpha."""
+    """Return the noise-to-signal ratio of the outputs, the best lambda of the square loss at every alpha."""
     signal = equations.signal**2 * equations.side.signal
     lam = stiffness * (equations.noise**2 + (1 - signal)) / signal if signal > 0 else np.inf
     return np.inf if lam > LARGEST else 0.0 if lam < LEAST else lam
@@ -83,12 +84,12 @@ def searched(
     alpha: np.ndarray,
     inputs: Population | None = None,
 ) -> np.ndarray:
-    """Search for what `best_lambda` states, whatever the loss.
+    """Search numerically for the best lambda at each alpha (batch,), for any loss.
 
     Parameters
     ----------
     loss, teacher, penalty, weights, alpha, inputs
-        Those of `best_lambda`.
+        As in `best_lambda`.
     """
     equations = equations_of(loss, teacher, penalty, weights, inputs)
     exact = recovers(loss, teacher, penalty, weights, alpha, 0 * alpha, inputs)
@@ -96,16 +97,16 @@ def searched(
 
 
 def sought(equations: Followed, alpha: np.ndarray, share: float, exact: np.ndarray) -> np.ndarray:
-    """Search for the lambda at which the first unknown of equations is smallest.
+    """Search for the lambda that minimises the first unknown of the equations.
 
     Parameters
     ----------
     equations, alpha
-        The equations, and examples per weight (lanes,).
+        The equations, and examples per weight (batch,).
     share
         The fraction of the l1 norm.
     exact
-        True where the best is known to be 0 (lanes,).
+        True where the best lambda is known to be 0 (batch,).
     """
     scan = _scan(equations, alpha, share)
     slopes = np.array([solved.tangent[0] for _, solved in scan])
@@ -114,12 +115,12 @@ def sought(equations: Followed, alpha: np.ndarray, share: float, exact: np.ndarr
     signs = _signs(slopes, values, flat)
     lam, least = _edges(signs, values)
     lam[exact] = 0.0
-    plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > LEVEL)  # next to it, or beyond
+    plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > LEVEL)
     turns = (signs[1:] < 0) & ((signs[:-1] > 0) | plateau_ends)
     left = turns & ~exact
     while len(
         lanes := np.flatnonzero(left.any(axis=0))
-    ):  # the next minimum of each lane: the first may not be the least
+    ):  # the next minimum of each batch element: the first need not be the global one
         which = np.argmax(left[:, lanes], axis=0)
         left[which, lanes] = False
         high, low = (picked(scan, which + step, lanes) for step in (0, 1))
@@ -137,7 +138,9 @@ def best_lambdas(
     alphas: Iterable[float],
     inputs: Population | None = None,
 ) -> Mapping[float, float]:
-    """The best lambda at each alpha; those that this process has not solved before are solved side by side.
+    """Return the best lambda at each alpha, from a cache of this process.
+
+    All alphas that are not in the cache are solved in one batch.
 
     Parameters
     ----------
@@ -146,7 +149,7 @@ def best_lambdas(
     alphas
         Examples per weight.
     inputs
-        Inputs of unequal variance; None: isotropic ones.
+        Inputs of unequal variance, or None for isotropic inputs.
     """
     with _SOLVING:
         solved = _SOLVED.setdefault((loss, teacher, penalty, weights, inputs), {})
@@ -158,19 +161,19 @@ def best_lambdas(
 
 
 _SOLVED: dict[tuple[Loss, Teacher, Penalty, Weights, Population | None], dict[float, float]] = {}
-_SOLVING = Lock()  # runs are simulated in threads
+_SOLVING = Lock()  # simulations run in threads
 
 
 def taken(best: float) -> float:
-    """The lambda that simulation and theory take for the best one: the largest that was sought if it is infinite."""
+    """Return a finite lambda for simulation and theory: the bound of the search if the best lambda is infinite."""
     return min(best, LARGEST)
 
 
 def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
-    """Return the signs of the slopes (places, lanes), from the largest lambda down.
+    """Return the signs of the slopes (points, batch), from the largest lambda down.
 
-    Where the error is flat, the sign is that of its change since the place before and, if there is none, the sign
-    there; that of the first is down.
+    Where the slope is 0, the sign is taken from the change of the error since the previous point. If the error has not
+    changed, the previous sign is kept. At the first point, a slope of 0 gets the sign -1.
     """
     signs = np.sign(np.where(np.abs(slopes) > flat, slopes, 0.0))
     signs[0] = np.where(signs[0] == 0, -1.0, signs[0])
@@ -182,7 +185,10 @@ def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
 
 
 def _edges(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The better edge, 0 or infinity, of those to which the error falls or where it is flat, and the error there."""
+    """Find the better end of the scan, lambda = 0 or infinity, and the error there.
+
+    An end counts if the error falls towards it, or is flat at lambda = 0. Returns NaN and infinity if none counts.
+    """
     top = np.where(signs[0] < 0, values[0], np.inf)
     level = np.isclose(values[-1], values[-2], rtol=0, atol=LEVEL)
     bottom = np.where((signs[-1] > 0) | level, values[-1], np.inf)
@@ -190,11 +196,11 @@ def _edges(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return np.where(np.isinf(least), np.nan, np.where(bottom < top - LEVEL, 0.0, np.inf)), least
 
 
-Place = tuple[np.ndarray, Solved]  # ln lambda of each lane, and the solution there
+Place = tuple[np.ndarray, Solved]  # ln lambda of each batch element, and the solution there
 
 
 def _scan(equations: Followed, alpha: np.ndarray, share: float) -> list[Place]:
-    """Solutions from the largest lambda to the least."""
+    """Solve the equations on a grid from the largest lambda to the smallest."""
     at = np.full(len(alpha), np.log(LARGEST))
     stride = STRIDE_L1 if share else STRIDE
     if share:
@@ -209,7 +215,7 @@ def _scan(equations: Followed, alpha: np.ndarray, share: float) -> list[Place]:
 
 
 def picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
-    """The solutions of lanes at the places `which` of the scan."""
+    """Select the solution of each batch element in `lanes` at its own index `which` of the scan."""
     where = np.stack([at for at, _ in scan])[which, lanes]
     parts = (np.stack([solved[k] for _, solved in scan]) for k in range(3))
     return where, Solved(*(np.moveaxis(part, 0, -1)[..., lanes, which] for part in parts))
@@ -223,14 +229,14 @@ def _root(
     Parameters
     ----------
     equations, alpha, share
-        The equations, examples per weight (lanes,), and the fraction of the l1 norm.
+        The equations, examples per weight (batch,), and the fraction of the l1 norm.
     low, high
-        Places of a smaller lambda, where the slope is negative, and of a larger one, where it is not.
+        Scan points at the ends of the bracket. The slope is negative at `low`, and not negative at `high`.
     flat
-        Slopes below it count as 0.
+        Smaller slopes count as 0.
     """
     lanes, root, value = np.arange(len(alpha)), low[0].copy(), 0 * alpha
-    at = np.array([low[0], high[0], high[0]])  # the latest place, the one on the other side, and the one before
+    at = np.array([low[0], high[0], high[0]])  # latest point, point on the other side of the root, previous point
     slopes = np.array([low[1].tangent[0], high[1].tangent[0]])
     plateaus = np.where(np.abs(slopes) <= flat, np.array([low[1].x[0], high[1].x[0]]), np.nan)
     slopes = np.array([np.minimum(slopes[0], -flat), *2 * [np.maximum(slopes[1], flat)]])
@@ -250,19 +256,25 @@ def _root(
 
 
 def _sided(slope: np.ndarray, same: np.ndarray, flat: float) -> np.ndarray:
-    """The slopes; where they count as 0, the same as those of the lower or upper end (2, lanes), with its sign."""
+    """Give a slope that counts as 0 the sign of the end of the bracket with the same error.
+
+    `same` (2, batch) is True where the error equals the error at the lower and at the upper end.
+    """
     low, high = same & (np.abs(slope) <= flat)
     return np.where(low, -flat, np.where(high, flat, slope))
 
 
 def _among(new: np.ndarray, before: np.ndarray, beyond: np.ndarray) -> np.ndarray:
-    """The three places with a new one, which may lie beyond the root as seen from the latest."""
+    """Replace one of the three points of the bracket by a new point.
+
+    `beyond` is True if the new point and the latest point lie on opposite sides of the root.
+    """
     latest, other, _ = before
     return np.array([new, np.where(beyond, latest, other), np.where(beyond, other, latest)])
 
 
 def _fraction(at: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """The part of the way to the other side: by inverse quadratic interpolation where that is safe, else half."""
+    """Return the next step as a fraction of the bracket: inverse quadratic interpolation if it is safe, else 1/2."""
     (a, b, c), (f, g, h) = at, slopes
     with np.errstate(all="ignore"):
         part, rise = (a - b) / (c - b), (f - g) / (h - g)

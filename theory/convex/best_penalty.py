@@ -14,28 +14,28 @@ from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import best_lambda as best_lambda_at
 from theory.convex.best_lambda import best_lambdas
 
-DEGREE = 12  # of the polynomial in ln alpha through the best lambdas of a line
-LEFT_OUT = 1e-3  # largest of its last coefficients, relative to the smallest lambda
+DEGREE = 12  # a polynomial in ln alpha interpolates the best lambdas of a line
+LEFT_OUT = 1e-3  # relative to the smallest lambda; larger last coefficients show that the polynomial fails
 
-Ratio = Callable[[RiskCell], float]  # of examples to inputs
+Ratio = Callable[[RiskCell], float]  # a cell's ratio of examples to inputs
 
 
 def best_lambda(scenario: Risk) -> xr.DataArray:
-    r"""The penalty of the smallest generalization error, in the limit N -> infinity.
+    r"""Find the penalty of the smallest generalization error, in the limit N -> infinity.
 
-    It minimises the error on labels without noise, or the error of the field of a linear teacher. Of the square loss on
-    labels it is :math:`(1-a^2)/a^2` at every alpha, with :math:`a^2 = (1-2f)^2\,2/\pi` of a sign teacher with flips f,
-    and on a linear teacher the variance of the noise.
+    It minimises the error on labels without noise, or the error of the field of a linear teacher. For the square loss
+    it does not depend on alpha: it is :math:`(1-a^2)/a^2` for labels, with :math:`a^2 = (1-2f)^2\,2/\pi` for a sign
+    teacher with flips f, and the variance of the noise for a linear teacher.
 
     Parameters
     ----------
     scenario : Risk
-        Its lam and N do not matter.
+        The learner, teacher and inputs. `lam` and `N` are ignored.
 
     Returns
     -------
     xarray.DataArray
-        On the sweep axes without lam and N: 0 where the error decreases as the penalty vanishes, infinite where it
+        On the sweep axes except lam and N: 0 where the error decreases as the penalty vanishes, infinite where it
         still decreases at lam = 1e6, NaN where the equations were not solved.
 
     Examples
@@ -59,11 +59,12 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
 
 
 def alpha_of(cell: RiskCell) -> float:
+    """Return the number of examples per weight of a cell."""
     return cell.alpha
 
 
 def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
-    """Cells that share all but alpha, lambda and N."""
+    """Group cells that differ only in alpha, lambda and N."""
     groups: dict[Any, list[RiskCell]] = {}
     for cell in cells:
         groups.setdefault(cell.setting, []).append(cell)
@@ -71,15 +72,16 @@ def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
 
 
 def best_of(members: Sequence[RiskCell]) -> Mapping[float, float]:
-    """The best lambda of a group at each of its alphas."""
+    """Find the best lambda at each alpha in a group of cells."""
     setting = members[0].setting
     return best_lambdas(*setting.learner, map(alpha_of, members), setting.inputs)
 
 
 def best_along(members: Sequence[RiskCell]) -> Mapping[float, float]:
-    """The best lambda of a group along a line: that of a few places, interpolated where a polynomial can do it.
+    """Find the best lambda of a group at each alpha of a line by interpolation between a few points.
 
-    The error is smallest at the best lambda: with 1 % more or less it changes by about 1e-6.
+    All points are solved if a polynomial does not converge. As the error has its minimum at the best lambda, it changes
+    by only about 1e-6 if lambda changes by 1 %.
     """
     alphas = [cell.alpha for cell in members]
     if len(set(alphas)) <= DEGREE:
@@ -96,6 +98,6 @@ def best_along(members: Sequence[RiskCell]) -> Mapping[float, float]:
 
 
 def at_each(members: Sequence[RiskCell], ratio: Ratio, of: Callable[[np.ndarray], np.ndarray]) -> dict[float, float]:
-    """A function of alpha at each ratio of a group."""
+    """Evaluate a function of alpha at each ratio of examples to inputs in a group."""
     alphas = np.array(list(dict.fromkeys(map(ratio, members))), float)
     return dict(zip(alphas.tolist(), of(alphas).tolist(), strict=True))

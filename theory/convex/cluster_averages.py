@@ -1,16 +1,18 @@
-r"""Averages over the examples of two clusters, of a learner that minimises a convex loss.
+r"""Averages over the examples of two clusters, for a learner that minimises a convex loss.
 
-The stability of an example of label y that the learner has not seen is normal of variance :math:`Q^2` around
-:math:`\mu_y = s_ym + yb`, with b the intercept. With p what training makes of it, and :math:`g = p - h`
-(`theory.convex.averages`, whose nodes these are, moved by the mean),
+The stability h of an unseen example with label y is normal of variance :math:`Q^2` around :math:`\mu_y = s_ym + yb`,
+with b the intercept. With p the stability after training, and :math:`g = p - h`,
 
 .. math:: A = \sum_y\pi_y\langle d\rangle_y, \qquad B = \sum_y\pi_y\langle g^2\rangle_y, \qquad
           C = \sum_y\pi_ys_y\langle g\rangle_y, \qquad E = \sum_y\pi_yy\,\langle g\rangle_y,
           \qquad d = 1 - \partial p/\partial h = -\partial g/\partial h .
 
-**Slopes.** Of any f(h), :math:`\partial_\mu\langle f\rangle = \langle f'\rangle = \langle(h-\mu)f\rangle/Q^2` and
-:math:`\partial_{\ln Q}\langle f\rangle = \langle(h-\mu)f'\rangle`; of d, which may jump, the forms without its
-derivative are taken. By ln V at fixed h, :math:`\partial g = g\,(1-d)`, and :math:`A = -\langle(h-\mu)g\rangle/Q^2`.
+The nodes of `theory.convex.averages` are shifted by the mean.
+
+**Slopes.** For any f(h), :math:`\partial_\mu\langle f\rangle = \langle f'\rangle = \langle(h-\mu)f\rangle/Q^2` and
+:math:`\partial_{\ln Q}\langle f\rangle = \langle(h-\mu)f'\rangle`. As d may jump, its averages use the forms without a
+derivative of d. With respect to ln V at fixed h, :math:`\partial g = g\,(1-d)`, and
+:math:`A = -\langle(h-\mu)g\rangle/Q^2`.
 """
 
 from __future__ import annotations
@@ -26,22 +28,22 @@ from theory.convex.averages import Nodes, Training, gaussian_edges, nodes_of
 
 
 class Stabilities(NamedTuple):
-    """Means of the stabilities of both clusters (2, lanes), their deviation and the susceptibility (lanes,)."""
+    """Distribution of the stabilities of fresh examples."""
 
-    means: np.ndarray
-    Q: np.ndarray
-    V: np.ndarray
+    means: np.ndarray  # means in both clusters (2, batch)
+    Q: np.ndarray  # standard deviation (batch,)
+    V: np.ndarray  # susceptibility (batch,)
 
 
 class ClusterAverages(NamedTuple):
-    """A, B, C and E (4, lanes), and their derivatives (4, 4, lanes) by m, b, ln Q and ln V."""
+    """A, B, C and E (4, batch), and their derivatives (4, 4, batch) in m, b, ln Q and ln V."""
 
     values: np.ndarray
     slopes: np.ndarray
 
 
 def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAverages:
-    """The averages over both clusters.
+    """Compute the averages over both clusters.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAv
     clusters
         The clusters.
     at
-        The stabilities of fresh examples.
+        The distribution of the stabilities of fresh examples.
     """
     nodes, z, weight = _nodes(loss, at)
     g, Q = nodes.g, np.tile(at.Q, 2)
@@ -61,7 +63,7 @@ def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAv
     by_Q = nodes.sums(held * (z * z - 1), -2 * held * g * z, -held * z) * np.array([1 + 0 * Q, Q, Q])
     by_V = nodes.sums(-free * g * z, 2 * free * g * g, free * g) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
     shares, factors, y = clusters.weights, clusters.factors, LABELS
-    mixed = np.array([shares, shares, shares * factors, shares * y])  # of A, B, C and E over the clusters
+    mixed = np.array([shares, shares, shares * factors, shares * y])  # weights of the clusters in A, B, C and E
     each = np.array([sums, by_mean, by_mean, by_Q, by_V]).reshape(5, 3, 2, -1)[:, [0, 1, 2, 2]]
     each[1] *= factors[:, None]
     each[2] *= y[:, None]
@@ -70,12 +72,12 @@ def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAv
 
 
 def training_of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities, value: Loss) -> Training:
-    """Average a loss `value` and the error over the training examples.
+    """Average the loss `value` and the label error over the training examples.
 
     Parameters
     ----------
     loss, clusters, at
-        Those of `of_clusters`.
+        As in `of_clusters`.
     value
         The loss to average.
     """
@@ -86,7 +88,10 @@ def training_of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities, val
 
 
 def _nodes(loss: Loss, at: Stabilities, at_rest: bool = False) -> tuple[Nodes, np.ndarray, np.ndarray]:
-    """Nodes of the first cluster's lanes, then of the second's; their distances from the mean, over Q; densities."""
+    """Return the nodes of both clusters, their distances from the mean in units of Q, and their densities.
+
+    The batch of the first cluster is followed by the batch of the second.
+    """
     means, Q, V = at.means.ravel(), np.tile(at.Q, 2), np.tile(at.V, 2)
     nodes = nodes_of(loss, Q, V, (means / Q)[:, None] + gaussian_edges(loss), at_rest)
     z = (nodes.h - means[nodes.lane, None]) / Q[nodes.lane, None]

@@ -14,16 +14,16 @@ of the directions, powers :math:`t_a` and factors :math:`\rho_a` of the penalty,
           V = \sum_a\frac{\nu_a\omega_a}{D_a},
 
 with E = 0 for an intercept, and :math:`\epsilon_g = \sum_y\pi_y\,\Phi(-\mu_y/Q)` (Mignacco et al. 2020; Loureiro,
-Sicuro, Gerbelot, Pacco, Krzakala & Zdeborova 2021). Unknown are :math:`\ln(Q/m)`, :math:`\ln Q` and :math:`\ln V`:
-without an intercept the error falls with m/Q, as both s are positive, so that the first unknown is smallest at the best
-lambda.
+Sicuro, Gerbelot, Pacco, Krzakala & Zdeborova 2021). The unknowns are :math:`\ln(Q/m)`, :math:`\ln Q` and :math:`\ln V`.
+Without an intercept the error decreases with m/Q, as both s are positive. The best lambda then minimises the first
+unknown.
 
 Solutions are followed along lambda by Newton's method, as in `theory.convex.saddle_point`. An intercept is the fourth
 unknown, as :math:`b/(1+Q)`, which stays finite when all lengths diverge. It is freed at a moderate lambda, since at a
-large one a loss with a kink hardly determines it: the fourth equation is
-:math:`\kappa E/\sqrt B = (1-\kappa)\,b/(1+Q)`, and :math:`\kappa` grows from 0 to 1. Where a loss with a kink is
-least at w = 0 and the more frequent answer, as that of the hinge for unequal clusters that overlap much, the logarithms
-have no solution, and the state is NaN.
+large one a loss with a kink hardly determines it: the fourth equation is :math:`\kappa E/\sqrt B =
+(1-\kappa)\,b/(1+Q)`, and :math:`\kappa` grows from 0 to 1. A loss with a kink can have its minimum at w = 0 and the
+more frequent answer, such as the hinge loss for unequal clusters with a large overlap. Then the equations for the
+logarithms have no solution, and the state is NaN.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ from theory.convex.cluster_averages import Stabilities, of_clusters, training_of
 from theory.convex.saddle_point import SOLVED, Point, Solved, follow, healthy, newton, solve
 from theory.convex.sides import Linearised
 
-SLIGHT = 1e-6  # lambda from which the limit 0 is reached
-STRIDE = np.log(4.0)  # of a scan of ln lambda
-AMONG = 9  # places of a finer scan
-CLASS_STEPS = (6, 24)  # from equal classes to unequal ones; the second where the first fails
-CLOSE = 1e-4  # distance in ln lambda at which a search ends: the error changes with its square
-Averages = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, lanes), and their derivatives (4, k, lanes)
+SLIGHT = 1e-6  # Newton's method converges from here to the limit lambda = 0
+STRIDE = np.log(4.0)  # in ln lambda
+AMONG = 9
+CLASS_STEPS = (6, 24)  # from equal classes to unequal classes; the second value is used if the first fails
+CLOSE = 1e-4  # ends the search in ln lambda; the error changes with the square of this distance
+Averages = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterEquations:
-    """The equations of a loss of stabilities; `share` of their points is kappa, which frees the intercept."""
+    """The equations of a loss of stabilities. The `share` of a point is kappa, which frees the intercept."""
 
     loss: Loss
     clusters: TwoClusters
     intercept: bool = False
 
     def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
-        """Residuals and derivatives at x (k, lanes)."""
-        with np.errstate(all="ignore"):  # a step too far gives NaN and is taken back
+        """Return residuals and derivatives at x (k, batch)."""
+        with np.errstate(all="ignore"):  # NaN after too long a step, which is taken back
             averages = self._averages(x)
             side, slopes = self._sides(averages, x, alpha, np.exp(at.log_lam))
             F, J = side.values - x[:3], slopes - np.eye(3, len(x))[..., None]
@@ -73,16 +73,16 @@ class ClusterEquations:
             return Linearised(np.array([*F, freed]), np.concatenate([J, by[None]]), np.array([*side.by_lam, none]))
 
     def side(self, hats: Hats, lam: np.ndarray) -> Side:
-        """The equations of the weights under the penalty."""
+        """Solve the equations of the weights under the penalty."""
         return side_of(self.clusters, hats, lam)
 
     @property
     def size(self) -> float:
-        """The scale of the penalty beyond which students are those of Hebb's rule."""
+        """Scale of the penalty: students follow Hebb's rule if lambda is much larger."""
         return float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.powers))
 
     def _sides(self, averages: Averages, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray) -> tuple[Side, np.ndarray]:
-        """The penalty's side of the equations, and its derivatives (3, k, lanes) by the unknowns."""
+        """Solve the equations of the weights, and return also their derivatives (3, k, batch) in the unknowns."""
         (A, B, C, _), by_x = averages
         V = np.exp(x[2])
         last = np.eye(len(x))[2][:, None]
@@ -93,14 +93,14 @@ class ClusterEquations:
         return side, side.by_m[:, None] * log_m + side.by_q[:, None] * log_q + side.by_V[:, None] * V_slopes
 
     def _freed(self, averages: Averages, x: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The residual of the intercept, and its derivatives (k, lanes) by the unknowns."""
+        """Return the residual of the intercept's equation, and its derivatives (k, batch) in the unknowns."""
         (_, B, _, E), by_x = averages
         offset = np.eye(len(x))[3][:, None]
         slopes = (by_x[3] - 0.5 * E / B * by_x[1]) / np.sqrt(B)
         return kappa * E / np.sqrt(B) - (1 - kappa) * x[3], kappa * slopes - (1 - kappa) * offset
 
     def _averages(self, x: np.ndarray) -> Averages:
-        """A, B, C and E (4, lanes), and their derivatives (4, k, lanes) by the unknowns."""
+        """Return A, B, C and E (4, batch), and their derivatives (4, k, batch) in the unknowns."""
         values, (m_, b_, Q_, V_) = self._of(x)
         m, Q = np.exp(x[1] - x[0]), np.exp(x[1])
         by_x = [-m * m_, m * m_ + Q_, V_]
@@ -109,25 +109,29 @@ class ClusterEquations:
         return values, np.stack(by_x, axis=1)
 
     def _of(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return A, B, C and E, and their derivatives (variable, average, batch) in m, b, ln Q and ln V."""
         values, slopes = of_clusters(self.loss, self.clusters, self.stabilities(x))
         return values, np.moveaxis(slopes, 1, 0)
 
     def stabilities(self, x: np.ndarray) -> Stabilities:
-        """The stabilities of fresh examples at unknowns x (k, lanes)."""
+        """Return the distribution of the stabilities of fresh examples at unknowns x (k, batch)."""
         means = self.clusters.factors[:, None] * np.exp(x[1] - x[0]) + LABELS[:, None] * self.offset(x)
         return Stabilities(means, np.exp(x[1]), np.exp(x[2]))
 
     def offset(self, x: np.ndarray) -> np.ndarray:
-        """The intercept b at unknowns x (k, lanes)."""
+        """Return the intercept b at unknowns x (k, batch)."""
         return (1 + np.exp(x[1])) * x[3] if self.intercept else np.zeros_like(x[0])
 
     @cached_property
     def force(self) -> float:
-        """The scale of l' before training."""
+        """Scale of l' before training."""
         return float(np.abs(self.loss.slope(np.zeros(1)))[0]) or 1.0
 
     def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Unknowns of Hebb's rule, and a ln lambda, at least that asked for, where they nearly solve the equations."""
+        """Return the unknowns of Hebb's rule, and a ln lambda at which they nearly solve the equations.
+
+        This is the given `log_lam` or a larger value.
+        """
         slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * (np.sqrt(alpha * (1 + alpha)) + 1) + bend * alpha
         log_lam = np.maximum(log_lam, np.log(3 * self.size * (scale + 1 + alpha)))
@@ -138,7 +142,7 @@ class ClusterEquations:
 
 
 class Hats(NamedTuple):
-    """V^, q^ and m^ (lanes,)."""
+    """The hats V^, q^ and m^ (batch,): the conjugate order parameters."""
 
     V: np.ndarray
     q: np.ndarray
@@ -146,7 +150,7 @@ class Hats(NamedTuple):
 
 
 class Side(NamedTuple):
-    """ln(Q/m), ln Q and ln V (3, lanes), and their derivatives by ln m^, ln q^, V^ and ln lambda."""
+    """ln(Q/m), ln Q and ln V (3, batch), and their derivatives in ln m^, ln q^, V^ and ln lambda."""
 
     values: np.ndarray
     by_m: np.ndarray
@@ -156,16 +160,16 @@ class Side(NamedTuple):
 
 
 def side_of(clusters: TwoClusters, hats: Hats, lam: np.ndarray) -> Side:
-    """Compute what an l2 penalty makes of the hats.
+    """Compute the unknowns from the hats under an l2 penalty.
 
     Parameters
     ----------
     clusters
         The clusters.
     hats
-        The hats (lanes,).
+        The hats (batch,).
     lam
-        Strength of the penalty (lanes,).
+        Strength of the penalty (batch,).
     """
     _, omega, nu, t, ridge = (np.asarray(part)[..., None] for part in clusters)
     pull = ridge * lam
@@ -176,7 +180,7 @@ def side_of(clusters: TwoClusters, hats: Hats, lam: np.ndarray) -> Side:
     log_Q = 0.5 * np.log(Q2)
 
     def by(change: np.ndarray) -> np.ndarray:
-        """The derivatives by a number on which D depends, with this derivative of D."""
+        """Return the derivatives in a parameter that changes D by `change`."""
         part = change / D
         m = -np.sum(m_parts * part, axis=0) / S
         Q = -(hats.m**2 * np.sum(centre * part, axis=0) + hats.q * np.sum(spread * part, axis=0)) / Q2
@@ -193,7 +197,7 @@ def side_of(clusters: TwoClusters, hats: Hats, lam: np.ndarray) -> Side:
 
 
 class ClusterState(NamedTuple):
-    """The state of learners, arrays (lanes,): NaN where there is none."""
+    """The state of learners, arrays (batch,), NaN where the equations have no solution."""
 
     m_field: np.ndarray
     length_field: np.ndarray
@@ -207,7 +211,7 @@ class ClusterState(NamedTuple):
 
 
 def unknown_state(lanes: int) -> ClusterState:
-    """The state of learners of which nothing is known."""
+    """Return a state of NaN for a batch of learners."""
     return ClusterState(*(np.full(lanes, np.nan) for _ in ClusterState._fields))
 
 
@@ -223,11 +227,11 @@ def minimum(
     clusters
         The clusters.
     alpha
-        Examples per weight (lanes,).
+        Examples per weight (batch,).
     lam
-        Strength of the l2 penalty (lanes,), 0 for the limit of a vanishing one.
+        Strength of the l2 penalty (batch,), 0 for the limit of a vanishing penalty.
     intercept
-        True for students with an intercept, without a penalty.
+        True for students with an intercept, which has no penalty.
 
     Examples
     --------
@@ -237,7 +241,7 @@ def minimum(
     >>> [float(value[0].round(9)) for value in (one.m_field, one.length_field, one.eps_g)]
     [1.375596026, 1.880254441, 0.232206069]
     """
-    equations = ClusterEquations(loss, clusters, intercept and not clusters.balanced)  # of equal clusters it is 0
+    equations = ClusterEquations(loss, clusters, intercept and not clusters.balanced)  # equal clusters: b = 0
     found = unknown_state(len(alpha))
     ends = interpolates_below(loss, clusters, intercept) if np.any(lam == 0) else np.nan
     phases = (
@@ -257,9 +261,9 @@ Phase = Callable[[ClusterEquations, np.ndarray, np.ndarray], ClusterState]
 
 
 def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> Solved:
-    """Return the solution at each alpha and lambda > 0 (lanes,); NaN where none was found.
+    """Solve the equations at each alpha and lambda > 0 (batch,), NaN where no solution was found.
 
-    Where no intercept is found by freeing it, solutions are followed from classes of equal size, whose intercept is 0.
+    If freeing the intercept fails, solutions are followed from classes of equal size, for which the intercept is 0.
 
     Parameters
     ----------
@@ -278,7 +282,7 @@ def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarr
 
 
 def _from_equal(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray, steps: int) -> Solved:
-    """Follow a solution from equal classes to those of the equations, in equal steps of the logit of their fraction."""
+    """Follow a solution from equal classes to the given classes, in equal steps of the logit of their fraction."""
     clusters, at = equations.clusters, Point(np.log(lam), np.ones_like(lam))
     fractions = 1 / (1 + (1 / clusters.positives - 1) ** np.linspace(0, 1, steps + 1))
     solved = solve(replace(equations, clusters=clusters._replace(positives=0.5)), alpha, lam, 1.0)
@@ -290,16 +294,19 @@ def _from_equal(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray,
 
 
 def _penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+    """Solve at lambda > 0."""
     return described(equations, solve_clusters(equations, alpha, lam), alpha, lam)
 
 
 def _bare(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+    """Solve without a penalty where the training loss cannot be made 0."""
     nearby = solve_clusters(equations, alpha, lam + SLIGHT)
     at = Point(lam - np.inf, np.full_like(lam, equations.intercept))
     return described(equations, newton(equations, nearby.x, alpha, at), alpha, lam)
 
 
 def _interpolating(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+    """Solve the limit of a vanishing penalty where students fit all examples."""
     best = smallest(equations.loss)
     if best is None:
         return unknown_state(len(alpha))
@@ -321,9 +328,9 @@ def described(
     equations, solved
         The equations and their solution.
     alpha, lam
-        Examples per weight, and strength of the penalty (lanes,).
+        Examples per weight, and strength of the penalty (batch,).
     value
-        The loss to report, if it differs from that of the equations, as in a limit.
+        The loss to report, if it differs from the loss of the equations, as in a limit.
     """
     x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
     loss, clusters = equations.loss, equations.clusters
@@ -341,7 +348,7 @@ def described(
 def _length(
     clusters: TwoClusters, averages: np.ndarray, V: np.ndarray, alpha: np.ndarray, lam: np.ndarray
 ) -> np.ndarray:
-    """The length of the weights, |w|/sqrt(N)."""
+    """Return the length of the weights, |w|/sqrt(N)."""
     A, B, C, _ = averages
     _, omega, nu, t, ridge = (np.asarray(part)[..., None] for part in clusters)
     D = lam * ridge + alpha * A / V * omega
@@ -351,10 +358,11 @@ def _length(
 
 
 def best_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercept: bool = False) -> np.ndarray:
-    """The penalty of the smallest generalization error at each alpha (lanes,).
+    """Find the penalty of the smallest generalization error at each alpha (batch,).
 
-    0 where the error falls to the end of a vanishing penalty (with an intercept the least that was sought, 1e-10),
-    infinite where it falls up to lambda = 1e6 and beyond, or is never below that of the answer which is more frequent.
+    It is 0 where the error falls until the penalty vanishes (with an intercept the bound of the search, 1e-10). It is
+    infinite where the error still falls at lambda = 1e6, or is never smaller than the fraction of the less frequent
+    class.
 
     Parameters
     ----------
@@ -363,7 +371,7 @@ def best_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercep
     clusters
         The clusters.
     alphas
-        Examples per weight (lanes,).
+        Examples per weight (batch,).
     intercept
         True for students with an intercept, without a penalty.
 
@@ -380,10 +388,10 @@ def best_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercep
 
 
 def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndarray:
-    """Return the penalty of the smallest error that these equations give at each alpha (lanes,).
+    """Find the penalty of the smallest error that these equations give at each alpha (batch,).
 
-    Without an intercept the error falls with the first unknown, whose derivative is known. With one it depends on all
-    unknowns, and the best penalty is the best point of a scan that is refined.
+    Without an intercept the error decreases with the first unknown, whose derivative is known. With an intercept the
+    error depends on all unknowns, and a scan over penalties is refined around its best point.
 
     Parameters
     ----------
@@ -424,7 +432,7 @@ def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndar
 
 
 def _error(equations: ClusterEquations, x: np.ndarray) -> np.ndarray:
-    """The generalization error at unknowns x (k, lanes)."""
+    """Return the generalization error at unknowns x (k, batch)."""
     at = equations.stabilities(x)
     wrong: np.ndarray = equations.clusters.weights @ cumulative(-at.means / at.Q)
     return wrong

@@ -20,14 +20,15 @@ from theory.convex.recovery import recovers, vanishing_response
 from theory.convex.saddle_point import SOLVED, Equations, Point, Solved, newton, solve
 from theory.convex.sides import Isotropic
 
-LEAST_V = 1e-12  # susceptibility in place of 0
-SLIGHT = 1e-6  # lambda from which the limit 0 is reached
+LEAST_V = 1e-12  # substitute for 0, whose logarithm is infinite
+SLIGHT = 1e-6  # Newton's method converges from here to the limit lambda = 0
 
 
 class LearnerState(NamedTuple):
-    """The state of learners, arrays (lanes,): NaN where there is none; `eps_y` and `eps_t` of labels, `mse` without.
+    """The state of learners, arrays (batch,), NaN where the equations have no solution.
 
-    R and length are those of weights, R_field and length_field those of fields, which differ with the inputs' variance.
+    `eps_y` and `eps_t` are defined for labels, and `mse` for a linear teacher. R and length describe the weight
+    vectors, R_field and length_field the fields. They differ if inputs have unequal variances.
     """
 
     R: np.ndarray
@@ -49,14 +50,14 @@ Phase = Callable[[Equations, np.ndarray, np.ndarray, float], LearnerState]
 def equations_of(
     loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, inputs: Population | None = None
 ) -> Equations:
-    """The equations of a loss as the config names it.
+    """Make the equations of a loss, which is given as in the config.
 
     Parameters
     ----------
     loss, teacher, penalty, weights
         The learner, and the distribution of the teacher's weights.
     inputs
-        Inputs of unequal variance, with an l2 penalty; None: isotropic ones.
+        Inputs of unequal variance, with an l2 penalty, or None for isotropic inputs.
     """
     side = ModeSums(inputs.modes) if inputs else Isotropic(weights if penalty.share else None)
     return Equations(on_labels(loss) if teacher.labels else loss, teacher, side)
@@ -78,11 +79,11 @@ def minimum(
     loss, teacher, penalty, weights
         The learner, and the distribution of the teacher's weights.
     alpha
-        Examples per weight (lanes,).
+        Examples per weight (batch,).
     lam
-        Strength of the penalty (lanes,), 0 for the limit of a vanishing one.
+        Strength of the penalty (batch,), 0 for the limit of a vanishing penalty.
     inputs
-        Inputs of unequal variance, with an l2 penalty; None: isotropic ones.
+        Inputs of unequal variance, with an l2 penalty, or None for isotropic inputs.
     """
     equations = equations_of(loss, teacher, penalty, weights, inputs)
     found = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
@@ -100,7 +101,7 @@ def minimum(
 
 
 def _recovered(equations: Equations, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> LearnerState:
-    """The teacher itself, which a loss with a kink holds with V = 0."""
+    """Describe students that equal the teacher. V is 0 for a loss with a kink."""
     loss, side = equations.loss, equations.side
     none, one, zero = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
     if 0.0 in loss.kinks:
@@ -115,7 +116,10 @@ def _recovered(equations: Equations, penalty: Penalty, weights: Weights, alpha: 
 def _phases(
     equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float
 ) -> Iterator[tuple[np.ndarray, Phase]]:
-    """Lanes that an l1 norm leaves without weights, with a penalty, and without one below and above the threshold."""
+    """Iterate over the phases, each with its batch elements and its solver.
+
+    The phases are: all weights 0 by an l1 norm, a penalty, and no penalty below, above and at the threshold.
+    """
     empty = equations.vanishes(alpha, lam * share)
     yield np.flatnonzero(empty), _vanished
     yield np.flatnonzero((lam > 0) & ~empty), _penalised
@@ -127,7 +131,7 @@ def _phases(
 
 
 def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
-    """No weights: such a student answers by a fair coin."""
+    """Describe students without weights, which answer by a fair coin."""
     none, zero, coin = np.full(len(alpha), np.nan), 0 * alpha, 0 * alpha + 0.5
     if isinstance(equations.teacher, LabelTeacher):
         return LearnerState(zero, zero, zero, zero, equations.loss.value(zero), coin, coin, coin, none, zero, zero)
@@ -137,17 +141,20 @@ def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: f
 
 
 def _penalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
+    """Solve at lambda > 0."""
     at = Point(np.log(lam), np.full_like(lam, share))
     return described(equations, solve(equations, alpha, lam, share), alpha, at)
 
 
 def _unpenalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
+    """Solve without a penalty where the minimum of the loss is unique."""
     nearby = solve(equations, alpha, lam + SLIGHT, share)
     at = Point(lam - np.inf, np.full_like(lam, share))
     return described(equations, newton(equations, nearby.x, alpha, at), alpha, at)
 
 
 def _interpolating(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
+    """Solve the limit of a vanishing penalty where students fit all examples."""
     best = smallest(equations.loss)
     if best is None:
         return LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
@@ -160,7 +167,7 @@ def _interpolating(equations: Equations, alpha: np.ndarray, lam: np.ndarray, sha
 
 
 def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
-    """At the threshold itself, where the length of an interpolating student diverges."""
+    """Describe students at the threshold, where the length of an interpolating student diverges."""
     unknown = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     best = smallest(equations.loss)
     if best is None or best.low < best.high:
@@ -184,9 +191,9 @@ def described(
     equations, solved
         The equations and their solution.
     alpha, at
-        Examples per weight (lanes,), and the penalty.
+        Examples per weight (batch,), and the penalty.
     value
-        The loss to report, if it differs from that of the equations, as in a limit.
+        The loss to report, if it differs from the loss of the equations, as in a limit.
     """
     x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
     of = _of_labels if isinstance(equations.teacher, LabelTeacher) else _of_residuals
@@ -197,6 +204,7 @@ def described(
 def _of_labels(
     equations: Equations, x: np.ndarray, residual: np.ndarray, alpha: np.ndarray, at: Point, value: Loss
 ) -> LearnerState:
+    """Describe the students of a teacher of labels."""
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
     training = training_of_labels(equations.loss, teacher, x, value)
@@ -211,6 +219,7 @@ def _of_labels(
 def _of_residuals(
     equations: Equations, x: np.ndarray, residual: np.ndarray, alpha: np.ndarray, at: Point, value: Loss
 ) -> LearnerState:
+    """Describe the students of a linear teacher."""
     training = training_of_residuals(equations.loss, x, value)
     of, none = equations.student(x, alpha, at), np.full_like(x[0], np.nan)
     t = np.exp(of.log_tan)

@@ -1,4 +1,4 @@
-r"""Panels on which a loss is smooth enough for quadrature, whatever the scale on which its slope changes.
+r"""Panels on which a loss is smooth enough for quadrature, on any scale of its slope.
 
 On a panel from a to b the Gauss-Legendre rule that integrates the curvature has to give
 :math:`\int_a^b\ell''\,dp = \ell'(b^-) - \ell'(a^+)`. Where it does not, the panel is halved. As :math:`\ell''\ge0`,
@@ -16,17 +16,17 @@ from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import composite_legendre
 
 ABOUT_0 = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
-FAR = (15.0, 45.0, 135.0, 405.0, 1215.0)  # edges of a loss that changes on a larger scale
-LITTLE = 1e-3  # of the largest slope up to 15; the slope may grow by its inverse, where nothing but growth is left
-NODES = 12  # fewer than those of the averages, which contain squares and products
-ERROR = 1e-10  # relative to the smaller slope of both ends: V times a slope that decays is not small where V is large
-LEAST, ROUNDING = 1e-9, 1e-15  # below which slopes do not count, and that of the larger slope
-NARROW = 1e-9  # width of a panel that is not halved, where a bend is not stated
+FAR = (15.0, 45.0, 135.0, 405.0, 1215.0)  # for losses that change on a larger scale
+LITTLE = 1e-3  # smallest relevant rise, relative to the largest slope up to 15; rises above the inverse are only growth
+NODES = 12  # fewer than in the averages, whose integrands contain squares and products
+ERROR = 1e-10  # relative to the smaller slope at the two ends: V times a decaying slope is not small if V is large
+LEAST, ROUNDING = 1e-9, 1e-15  # smaller slopes are negligible; rounding error relative to the larger slope
+NARROW = 1e-9  # ends the halving at a bend that the loss does not declare
 
 
 @cache
 def panel_edges(loss: Loss) -> tuple[float, ...]:
-    """Edges of panels from -15 to 15 or beyond, in increasing order, among them 0, the kinks and the bends.
+    """Return panel edges in increasing order from -15 or less to 15 or more, including 0, the kinks and the bends.
 
     >>> from statmech.convex.losses import Hinge
     >>> panel_edges(Hinge())
@@ -40,7 +40,7 @@ def panel_edges(loss: Loss) -> tuple[float, ...]:
 
 @cache
 def piecewise_quadratic(loss: Loss) -> bool:
-    """True if the curvature is constant between kinks and bends.
+    """Return True if the curvature is constant between kinks and bends.
 
     >>> from statmech.convex.losses import Hinge, Logistic
     >>> piecewise_quadratic(Hinge()), piecewise_quadratic(Logistic())
@@ -52,7 +52,7 @@ def piecewise_quadratic(loss: Loss) -> bool:
 
 
 def _outside(loss: Loss, sign: int) -> list[float]:
-    """Edges beyond 15 on one side, as far as the slope changes notably."""
+    """Return the edges above 15 (or below -15) up to which the slope changes notably."""
     ends = [sign * size for size in FAR]
     if _resolved(loss, *sorted((ends[0], ends[-1]))):
         return []
@@ -63,7 +63,7 @@ def _outside(loss: Loss, sign: int) -> list[float]:
 
 
 def _inside(loss: Loss, low: float, high: float) -> list[float]:
-    """The edges strictly between two."""
+    """Return the edges strictly between two others, by halving until quadrature is exact."""
     if high - low < NARROW * max(1.0, abs(low)) or _resolved(loss, low, high):
         return []
     middle = 0.5 * (low + high)
@@ -71,6 +71,7 @@ def _inside(loss: Loss, low: float, high: float) -> list[float]:
 
 
 def _resolved(loss: Loss, low: float, high: float) -> bool:
+    """Return True if the quadrature of the curvature gives the rise of the slope on this panel."""
     x, weight = composite_legendre(np.array([low, high]), NODES)
     rise = float(weight @ loss.curvature(x))
     before, after = _slope(loss, low, side=1), _slope(loss, high, side=0)
@@ -79,5 +80,5 @@ def _resolved(loss: Loss, low: float, high: float) -> bool:
 
 
 def _slope(loss: Loss, x: float, side: int) -> float:
-    """The slope at x, at a kink that left (0) or right (1) of it."""
+    """Return the slope at x: at a kink, the slope to the left (side = 0) or to the right (side = 1)."""
     return float(loss.slopes_at(x)[side] if x in loss.kinks else loss.slope(np.array(x)))

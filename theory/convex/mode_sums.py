@@ -1,23 +1,23 @@
-r"""Sums over modes: the weights' side of the saddle-point equations for inputs of unequal variance.
+r"""Sums over modes: the weights' part of the saddle-point equations for inputs of unequal variance.
 
-Of `statmech.modes`: a fraction :math:`\nu_a` of the directions has the variance :math:`\omega_a`, the fraction
-:math:`p_a` of the variance of the teacher's field and the penalty :math:`\lambda_a`, which is lambda times its own
-factor. With :math:`D_a = \lambda_a + \hat V\omega_a`, :math:`r_a = \omega_a/D_a`, :math:`S = \sum_ap_a` and
-:math:`\bar r = \sum_ap_ar_a/S`, the covariance :math:`m = Q\cos\theta` of a student's field and the teacher's, the
-student's variance :math:`Q^2` and the susceptibility V are
+A mode (`statmech.modes`) is a fraction :math:`\nu_a` of the directions with the variance :math:`\omega_a`, the fraction
+:math:`p_a` of the variance of the teacher's field, and the penalty :math:`\lambda_a`, a multiple of lambda. With
+:math:`D_a = \lambda_a + \hat V\omega_a`, :math:`r_a = \omega_a/D_a`, :math:`S = \sum_ap_a` and :math:`\bar r =
+\sum_ap_ar_a/S`, the covariance :math:`m = Q\cos\theta` of a student's field and the teacher's, the student's variance
+:math:`Q^2` and the susceptibility V are
 
 .. math:: V = \sum_a\nu_ar_a, \qquad m = \hat m\sum_ap_ar_a, \qquad
           Q^2 - m^2 = \hat q\sum_a\nu_ar_a^2 + \hat m^2\Big[\sum_ap_a(r_a-\bar r)^2 + S(1-S)\,\bar r^2\Big],
 
-without cancellation also where the student's angle is small. Of a linear teacher :math:`\hat m = \hat V`, and the
+without cancellation also where the student's angle is small. For a linear teacher :math:`\hat m = \hat V`, and the
 field's error is
 
 .. math:: s^2 - \sigma^2 = 1 - S + \sum_ap_a\Big(\frac{\lambda_a}{D_a}\Big)^2 + \hat q\sum_a\nu_ar_a^2 .
 
-Derivatives are :math:`\partial r_a/\partial\hat V = -r_a^2` and
-:math:`\partial r_a/\partial\ln\lambda = -(\lambda_a/D_a)\,r_a`; :math:`\hat V` itself is the variable because it is 0
-for a hinge loss under a strong penalty. The weights in mode a are :math:`(\hat mc_a + \sqrt{\hat q\omega_a}\,\xi)/D_a`,
-with :math:`c_a^2 = \omega_ap_a/\nu_a`, so that
+Derivatives are :math:`\partial r_a/\partial\hat V = -r_a^2` and :math:`\partial r_a/\partial\ln\lambda =
+-(\lambda_a/D_a)\,r_a`. The variable is :math:`\hat V` instead of its logarithm because it is 0 for a hinge loss under a
+strong penalty. The weights in mode a are :math:`(\hat mc_a + \sqrt{\hat q\omega_a}\,\xi)/D_a`, with :math:`c_a^2 =
+\omega_ap_a/\nu_a`, so that
 
 .. math:: \frac{|\mathbf w|^2}N = \sum_a\frac{\hat m^2p_a\omega_a + \hat q\nu_a\omega_a}{D_a^2}, \qquad
           \frac{\mathbf w\cdot\mathbf w^*}N = \hat m\Big(\frac S{\sum_b\omega_bT_b}\Big)^{1/2}\sum_aT_ar_a .
@@ -38,18 +38,18 @@ import numpy as np
 from statmech.modes import Modes
 from theory.convex.sides import Forces, Hats, Linearised, Side, Student
 
-EQUAL = 1e-12  # relative difference of penalties that is rounding
+EQUAL = 1e-12  # smaller relative differences are rounding errors
 
 
 class _Responses(NamedTuple):
-    """r and lambda_a / D (d, lanes)."""
+    """The responses r and lambda_a / D of the modes (modes, batch)."""
 
     r: np.ndarray
     held: np.ndarray
 
 
 class _Sums(NamedTuple):
-    """Sums (lanes,): those of p r, of nu r, nu r^2, and the bracket of Q^2 - m^2; the error of the field."""
+    """Sums (batch,) of p r, nu r and nu r^2, the bracket in Q^2 - m^2, and the error of the field."""
 
     p1: np.ndarray
     nu1: np.ndarray
@@ -60,7 +60,7 @@ class _Sums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ModeSums(Side):
-    """The weights' side of inputs with these modes, under an l2 penalty."""
+    """The weights' equations for inputs with these modes, under an l2 penalty."""
 
     modes: Modes
 
@@ -74,12 +74,12 @@ class ModeSums(Side):
 
     @property
     def length_of_teacher(self) -> float:  # type: ignore[override]
-        """Its length where the inputs contain its whole field; NaN where it is none of their directions."""
+        """Length of a teacher with its field entirely in the inputs, NaN if it is not in the space of inputs."""
         return np.nan if self.modes.teacher is None else float((self.modes.variances @ self.modes.teacher) ** -0.5)
 
     @property
     def stiffness(self) -> float | None:  # type: ignore[override]
-        """That of a teacher whose weights vary in each direction as its penalty supposes; else None."""
+        """Inverse variance of the teacher's weights if it is proportional to the penalty in all directions, or None."""
         modes, varying = self.modes, self.modes.variances > 0
         if modes.teacher is None:
             return None
@@ -96,20 +96,24 @@ class ModeSums(Side):
         return np.broadcast_to(self.modes.ridge, self.modes.variances.shape)
 
     def _responses(self, V: np.ndarray, l2: np.ndarray) -> _Responses:
-        """Directions in which inputs do not vary do not respond."""
+        """Compute the responses of all modes, which are 0 for directions in which inputs do not vary."""
         omega = self.modes.variances[:, None]
         penalty = self._ridge[:, None] * l2
         D = np.where(omega > 0, penalty + omega * V, 1.0)
         return _Responses(omega / D, np.where(omega > 0, penalty / D, 1.0))
 
     def _sums(self, of: _Responses) -> _Sums:
+        """Sum over the modes."""
         p, nu, S = self.modes.powers, self.modes.shares, self.signal
         p1 = p @ of.r
         spread = p @ (of.r - p1 / S) ** 2 + (1 - S) / S * p1**2
         return _Sums(p1, nu @ of.r, nu @ of.r**2, spread, 1 - S + p @ of.held**2)
 
     def _slopes(self, of: _Responses, sums: _Sums, change: np.ndarray) -> _Sums:
-        """The derivatives of the sums by what changes r by `change` (d, lanes); that of the error in its own terms."""
+        """Return the derivatives of the sums in a parameter that changes r by `change` (modes, batch).
+
+        The derivative of the error is returned as 0, and callers compute it.
+        """
         p, nu, S = self.modes.powers, self.modes.shares, self.signal
         p_slope = p @ change
         spread = 2 * (p @ ((of.r - sums.p1 / S) * change)) + 2 * (1 - S) / S * sums.p1 * p_slope
@@ -130,7 +134,7 @@ class ModeSums(Side):
         )
 
         def column(across_slope: np.ndarray, along_slope: np.ndarray, V_slope: np.ndarray) -> np.ndarray:
-            """Derivatives of the outputs by those of the two squares, and of V."""
+            """Return the derivatives of the outputs, given the derivatives of the two squares and of V."""
             tan = 0.5 * (across_slope / across - along_slope / along)
             return np.array([tan, 0.5 * (across_slope + along_slope) / total, V_slope / sums.nu1])
 
@@ -184,7 +188,7 @@ class ModeSums(Side):
         return Student(log_tan, np.sqrt(across + along**2), sums.missed + forces.q * sums.nu2, R, length)
 
     def _in_weights(self, forces: Forces, of: _Responses) -> tuple[np.ndarray, np.ndarray]:
-        """R and length, of weight vectors; NaN where the teacher is none in the space of the inputs."""
+        """Return R and length of the weight vector. R is NaN if the teacher is not in the space of inputs."""
         modes, none = self.modes, np.full_like(forces.q, np.nan)
         varying = modes.variances > 0
         per_variance = of.r[varying] ** 2 / modes.variances[varying, None]
@@ -198,6 +202,6 @@ class ModeSums(Side):
 
 
 def _hebb(unknowns: int, log_q: np.ndarray, log_m: np.ndarray) -> Hats:
-    """The hats of Hebb's rule, with V^ = 0 and no slopes."""
+    """Return the hats of Hebb's rule, with V^ = 0 and without slopes."""
     none = np.zeros((unknowns, len(log_q)))
     return Hats(0 * log_q, log_q, log_m, none, none, none)

@@ -5,15 +5,15 @@ A weight minimises :math:`\tfrac12(\hat V + \lambda_2)w^2 + \lambda_1|w| - bw` i
 
 .. math:: V = P(|b| > \lambda_1)/D, \qquad m = \langle w^*w\rangle, \qquad l^2 = \langle w^2\rangle .
 
-Without an l1 norm these are :math:`1/D,\ \hat m/D,\ (\hat m^2+\hat q)/D^2`. For a Gaussian
+Without an l1 norm these averages are :math:`1/D,\ \hat m/D,\ (\hat m^2+\hat q)/D^2`. For a Gaussian
 :math:`b\sim N(\mu,\Delta^2)` the averages of the soft threshold are, with :math:`k_\pm = (\pm\mu-\lambda_1)/\Delta`,
 
 .. math:: \langle\mathrm{soft}'\rangle = \Phi(k_+)+\Phi(k_-), \quad
           \langle\mathrm{soft}\rangle = \Delta[\psi_1(k_+)-\psi_1(k_-)], \quad
           \langle\mathrm{soft}^2\rangle = \Delta^2[\psi_2(k_+)+\psi_2(k_-)],
 
-:math:`\psi_1(k) = \varphi(k)+k\Phi(k)`, :math:`\psi_2(k) = (1+k^2)\Phi(k)+k\varphi(k)`; weights of a mixture of
-Gaussians give a mixture of such b, and :math:`\langle w^*\,\mathrm{soft}\rangle` follows from Stein's lemma.
+:math:`\psi_1(k) = \varphi(k)+k\Phi(k)`, :math:`\psi_2(k) = (1+k^2)\Phi(k)+k\varphi(k)`. If the teacher's weights are a
+mixture of Gaussians, so is b, and :math:`\langle w^*\,\mathrm{soft}\rangle` follows from Stein's lemma.
 
 A linear teacher has :math:`\hat m = \hat V`, and only :math:`\langle(w-w^*)^2\rangle` matters. With
 :math:`c = b - \mathrm{soft}(b)`, which is b clipped to :math:`\pm\lambda_1`,
@@ -29,11 +29,14 @@ import numpy as np
 from statmech.convex.weights import Weights
 from statmech.numerics.gaussian import cumulative, density
 
-SMALL = 1e-3  # step of a difference in a logarithm; of fourth order, its error is 1e-12
+SMALL = 1e-3  # fourth-order differences with this step have an error of 1e-12
 
 
 def direction(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
-    """Logarithms of tan(theta), of D Q and of D V (3, lanes) for hats q and m; weights None: no l1 norm."""
+    """Return the logarithms of tan(theta), D Q and D V (3, batch), given the hats q and m.
+
+    Pass `weights` None if the penalty has no l1 norm.
+    """
     if weights is None:
         return np.array([0.5 * np.log(q) - np.log(m), 0.5 * np.log(m**2 + q), 0 * q])
     alive = along = square = 0 * q
@@ -46,16 +49,16 @@ def direction(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndar
 
 
 def error(weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> np.ndarray:
-    """Return the logarithms of the mean square of D (w - w*) and of D V (2, lanes).
+    """Return the logarithms of the mean square of D (w - w*) and of D V (2, batch).
 
     Parameters
     ----------
     weights
-        Distribution of the teacher's weights; None: no l1 norm.
+        Distribution of the teacher's weights, or None if the penalty has no l1 norm.
     V, q
-        The hats V = m and q (lanes,).
+        The hats V = m and q (batch,).
     l1, l2
-        Factors of the l1 norm and of half the squared length (lanes,).
+        Factors of the l1 norm and of half the squared length (batch,).
     """
     if weights is None:
         return np.array([np.log(l2**2 + q), 0 * q])
@@ -70,14 +73,14 @@ def error(weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray,
 
 
 def slopes(of: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
-    """Derivatives (outputs, k, lanes) of a function of logarithms (k, ...), by differences of fourth order."""
+    """Differentiate a function of k logarithms by fourth-order differences. Returns (outputs, k, batch)."""
     steps = np.array([1, -1, 2, -2])[:, None] * SMALL * np.eye(len(at))[:, None]
     up, down, far_up, far_down = np.moveaxis(of(at[:, None, None] + steps[..., None]), 1, 0)
     return (8 * (up - down) - far_up + far_down) / (12 * SMALL)
 
 
 def _soft(mean: np.ndarray, width: np.ndarray, l1: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Averages of the slope, the value and the square of the soft threshold of a normal b."""
+    """Return the averages of slope, value and square of the soft threshold of a normal b."""
     up, down = (mean - l1) / width, (-mean - l1) / width
     right, left = cumulative(up), cumulative(down)
     first = up * right + density(up) - down * left - density(down)
@@ -86,14 +89,14 @@ def _soft(mean: np.ndarray, width: np.ndarray, l1: np.ndarray) -> tuple[np.ndarr
 
 
 def _clipped(mean: np.ndarray, width: np.ndarray, l1: np.ndarray, outside: np.ndarray) -> np.ndarray:
-    """The mean square of a normal b clipped to +-l1."""
+    """Return the mean square of a normal b clipped to [-l1, l1]."""
     low, high = (-l1 - mean) / width, (l1 - mean) / width
     inside = mean**2 * (cumulative(high) - cumulative(low)) + 2 * mean * width * (density(low) - density(high))
     return l1**2 * outside + inside + width**2 * (_square_below(high) - _square_below(low))
 
 
 def _square_below(k: np.ndarray) -> np.ndarray:
-    r""":math:`\int_0^k x^2\varphi(x)\,dx`, without cancellation at small k."""
+    r"""Return :math:`\int_0^k x^2\varphi(x)\,dx`, without cancellation at small k."""
     from scipy.special import gammainc
 
     values: np.ndarray = 0.5 * np.sign(k) * gammainc(1.5, 0.5 * k * k)

@@ -1,10 +1,11 @@
-r"""Exact recovery: when minimising a loss of outputs without noise gives the teacher itself.
+r"""Exact recovery: the conditions under which minimising a loss of noiseless outputs gives the teacher itself.
 
 Then s and V are 0 at a fixed ratio. Let :math:`\sigma` be the slope of the loss next to its kink at 0, infinite in the
 limit of a vanishing penalty, and :math:`u = \sigma V/s`. A residual is pulled to 0 if it is smaller than u, so that
 :math:`A = a(u) = 2\Phi(u)-1` and :math:`B = s^2 b(u)`, :math:`b(u) = \langle\min(z^2, u^2)\rangle`. The hats are
-:math:`\hat V = \alpha a/V\to\infty` and :math:`\hat q = \alpha b\,(\sigma/u)^2`. A weight of the teacher that is not 0
-is followed, one that is 0 has the soft threshold of :math:`\sqrt{\hat q}\,\xi`: with
+:math:`\hat V = \alpha a/V\to\infty` and :math:`\hat q = \alpha b\,(\sigma/u)^2`. The student follows each nonzero
+weight of the teacher. Where the teacher's weight is 0, the student's is the soft threshold of
+:math:`\sqrt{\hat q}\,\xi`. With
 :math:`\tau = \lambda_1/\sqrt{\hat q}` and a fraction :math:`\rho` of weights that are not 0
 
 .. math:: \alpha a(u) = \rho + 2(1-\rho)\Phi(-\tau)
@@ -31,8 +32,8 @@ its curvature c, :math:`\hat V = \alpha c/(1+cV)` and :math:`\hat q = \alpha c^2
           + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)\right] = \alpha, \qquad
           V = \frac n{c(\alpha-n)}, \quad n = \rho + 2(1-\rho)\Phi(-\tau)
 
-is the fraction of weights that are not 0. Since :math:`\alpha - n = \tau M'(\tau)/2`, V diverges at the transition,
-where M is smallest, as :math:`(\alpha-\alpha_c)^{-1/2}`.
+where n is the fraction of nonzero weights. Since :math:`\alpha - n = \tau M'(\tau)/2`, V diverges at the transition,
+the minimum of M, as :math:`(\alpha-\alpha_c)^{-1/2}`.
 """
 
 from __future__ import annotations
@@ -61,18 +62,18 @@ def recovers(
     lam: np.ndarray,
     inputs: Population | None = None,
 ) -> np.ndarray:
-    """Return True where the minimum is the teacher itself (lanes,).
+    """Return True where the minimum is the teacher itself (batch,).
 
     Parameters
     ----------
     loss, teacher, penalty, weights
         The learner, and the distribution of the teacher's weights.
     alpha
-        Examples per weight (lanes,).
+        Examples per weight (batch,).
     lam
-        Strength of the penalty (lanes,), 0 for the limit of a vanishing one.
+        Strength of the penalty (batch,), 0 for the limit of a vanishing penalty.
     inputs
-        Inputs of unequal variance; None: isotropic ones.
+        Inputs of unequal variance, or None for isotropic inputs.
     """
     none = np.zeros(len(alpha), bool)
     if not isinstance(teacher, LinearTeacher) or teacher.noise or (inputs and inputs.modes.misfit):
@@ -85,6 +86,7 @@ def recovers(
 
 
 def _recovers(force: float, penalty: Penalty, weights: Weights, alpha: float, lam: float) -> bool:
+    """Return True if a loss with the slope `force` next to its kink recovers the teacher from isotropic inputs."""
     if lam == 0 and alpha >= 1:
         return True
     if lam == 0:
@@ -93,7 +95,7 @@ def _recovers(force: float, penalty: Penalty, weights: Weights, alpha: float, la
 
 
 def _recovers_in_modes(force: float, modes: Modes, alpha: float, lam: float) -> bool:
-    """Whether an l2 norm leaves the teacher's weights as they are, among inputs of unequal variance."""
+    """Return True if the teacher is recovered from inputs of unequal variance under an l2 penalty."""
     rank = modes.rank
     if lam == 0 or force == 0 or alpha <= rank:
         return lam == 0 and alpha >= rank
@@ -104,7 +106,7 @@ def _recovers_in_modes(force: float, modes: Modes, alpha: float, lam: float) -> 
 
 
 def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: float) -> bool:
-    """True if a small error shrinks."""
+    """Return True if a small error shrinks under the iteration of the equations."""
     rho = sum(share for share, mean, variance in weights.pieces if mean or variance)
     if alpha <= rho:
         return False
@@ -121,7 +123,7 @@ def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: floa
 
 
 def vanishing_response(penalty: Penalty, weights: Weights, alpha: float) -> float:
-    """cV of a loss of curvature c that recovers the teacher as the penalty vanishes.
+    """Return cV, with c the curvature of a loss that recovers the teacher as the penalty vanishes.
 
     >>> from statmech.convex.weights import Gauss
     >>> round(vanishing_response(Penalty(1.0), Sparse(0.1), 0.5), 4), vanishing_response(Penalty(0.0), Gauss(), 1.5)
@@ -134,7 +136,7 @@ def vanishing_response(penalty: Penalty, weights: Weights, alpha: float) -> floa
         return 1 / (alpha - 1) if alpha > 1 else np.inf
     bias = _bias(weights, 1.0, (1 - penalty.share) / penalty.share)
 
-    def slope(tau: float) -> float:  # half of M'
+    def slope(tau: float) -> float:  # M'/2
         return bias * tau - 2 * (1 - rho) * float(density(tau) - tau * cumulative(-tau))
 
     def excess(tau: float) -> float:
@@ -146,14 +148,14 @@ def vanishing_response(penalty: Penalty, weights: Weights, alpha: float) -> floa
 
 
 def _tau(alpha: float, rho: float) -> float:
-    """The threshold that leaves a fraction alpha of weights."""
+    """Return the threshold that leaves a fraction alpha of the weights nonzero."""
     from scipy.special import ndtri
 
     return -float(ndtri((alpha - rho) / (2 * (1 - rho))))
 
 
 def _reach(alpha: float, rho: float, l1: float) -> float:
-    """The u of the equation of V; l1 in units of the slope of the loss."""
+    """Solve the equation of V for u. The unit of `l1` is the slope of the loss."""
     from scipy.optimize import brentq
 
     def excess(u: float) -> float:
@@ -163,24 +165,24 @@ def _reach(alpha: float, rho: float, l1: float) -> float:
 
 
 def _held(u: float) -> float:
-    """a(u)."""
+    """Return a(u), the fraction of residuals that are pulled to 0."""
     return float(1 - 2 * cumulative(-u))
 
 
 def _lifted(u: float) -> float:
-    """b(u)."""
+    """Return b(u), the mean square of a standard normal clipped to [-u, u]."""
     from scipy.special import gammainc
 
     return float(gammainc(1.5, 0.5 * u * u) + 2 * u * u * cumulative(-u))
 
 
 def _thresholded(tau: float) -> float:
-    """The mean square of the soft threshold of a standard normal."""
+    """Return the mean square of the soft threshold of a standard normal."""
     return 2 * float((1 + tau * tau) * cumulative(-tau) - tau * density(tau))
 
 
 def _bias(weights: Weights, l1: float, l2: float) -> float:
-    """The mean square of l1 sgn(w) + l2 w over the weights that are not 0."""
+    """Return the mean square of l1 sgn(w) + l2 w over the nonzero weights."""
     total = l2 * l2
     for share, mean, variance in weights.pieces:
         width = np.sqrt(variance)
@@ -192,14 +194,17 @@ def _bias(weights: Weights, l1: float, l2: float) -> float:
 
 
 def recovered_from(teacher: Teacher, penalty: Penalty, weights: Weights) -> float:
-    """The alpha from which an l1 norm recovers sparse weights from outputs without noise; NaN for anything else."""
+    """Return the smallest alpha at which an l1 norm recovers sparse weights from noiseless outputs.
+
+    It is NaN for other teachers, penalties or weights.
+    """
     exact = isinstance(teacher, LinearTeacher) and teacher.noise == 0 and penalty.share == 1
     return l1_threshold(weights.rho) if exact and isinstance(weights, Sparse) else np.nan
 
 
 @cache
 def l1_threshold(rho: float) -> float:
-    """The least alpha at which the smallest l1 norm recovers weights of which a fraction rho is not 0.
+    """Return the smallest alpha at which minimising the l1 norm recovers weights with a nonzero fraction rho.
 
     >>> round(l1_threshold(0.4), 6)
     0.749739
@@ -209,7 +214,7 @@ def l1_threshold(rho: float) -> float:
     if rho == 1:
         return 1.0
 
-    def pull(tau: float) -> float:  # half the slope by tau
+    def pull(tau: float) -> float:  # half the slope in tau
         return rho * tau - 2 * (1 - rho) * float(density(tau) - tau * cumulative(-tau))
 
     tau = brentq(pull, 0.0, WIDE, xtol=1e-15, rtol=1e-14)

@@ -7,18 +7,19 @@ susceptibility V of a field to a force on it follow from the averages A, B, C ov
 
 .. math:: \hat V = \alpha A/V, \qquad \hat q = \alpha B/V^2, \qquad \hat m = \alpha C/V,
 
-and from what inputs and penalty make of them (`theory.convex.sides`). For isotropic inputs and
-:math:`\lambda_1 = 0` these are
+and from the equations of the weights, which depend on inputs and penalty (`theory.convex.sides`). For isotropic inputs
+and :math:`\lambda_1 = 0` the equations are
 
 .. math:: l\cos\theta = \alpha C, \qquad l^2\sin^2\theta = \alpha B, \qquad \lambda_2V + \alpha A = 1 .
 
-Of a linear teacher only :math:`s^2 = \sigma^2 + \langle(w-w^*)^2\rangle` and V are unknown. (Thrampoulidis, Abbasi &
-Hassibi 2018, eq 11; Aubin, Krzakala, Lu & Zdeborova 2020, eq 10, in other variables.)
+For a linear teacher the only unknowns are :math:`s^2 = \sigma^2 + \langle(w-w^*)^2\rangle` and V. (Thrampoulidis,
+Abbasi & Hassibi 2018, eq 11; Aubin, Krzakala, Lu & Zdeborova 2020, eq 10, in other variables.)
 
-**Newton's method** on the logarithms of the unknowns x, with all derivatives from one sweep over the nodes; it gives
-:math:`\partial x/\partial\ln\lambda` as well, along which solutions are followed from a large lambda, where students
-are those of Hebb's rule, to a small one: from a cold start Newton's method ends far from a solution below about 1e-8.
-The l1 norm is switched on afterwards. Points of a grid are solved together but none depends on another, in any bit.
+**Newton's method** solves for the logarithms of the unknowns x, with all derivatives from one sweep over the nodes. It
+also gives the tangent :math:`\partial x/\partial\ln\lambda`, along which solutions are followed from a large lambda,
+where students follow Hebb's rule, to a small lambda. (Below a lambda of about 1e-8, Newton's method from a cold start
+ends far from a solution.) The l1 norm is switched on afterwards. All points of a grid form one batch, the last axis of
+arrays. The elements of a batch do not depend on each other, in any bit.
 """
 
 from __future__ import annotations
@@ -35,23 +36,24 @@ from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
 from theory.convex.averages import Averages, of_labels, of_residuals
 from theory.convex.sides import Forces, Hats, Linearised, Side, Student
 
-TOLERANCE = 1e-13  # of the residual: Newton's method stops
-SOLVED = 1e-9  # largest residual of a solution
-SWEEPS = 16  # of Newton's method, before a shorter step along the path
-LEAP = 2.0  # largest change of a logarithm in a sweep
-STRIDE = 3.5  # first step along the path, in ln lambda
-SHORTEST = 1e-3
-FIRM = 25.0  # -ln V of a learner that barely moves
+TOLERANCE = 1e-13  # residual at which Newton's method stops
+SOLVED = 1e-9  # residual up to which a solution is accepted
+SWEEPS = 16  # then the path is continued with a shorter step
+LEAP = 2.0  # maximum over all unknowns
+STRIDE = 3.5  # in ln lambda
+SHORTEST = 1e-3  # as a fraction of the path
+FIRM = 25.0  # -ln V of a learner whose weights barely respond
 
 
 class Point(NamedTuple):
-    """The penalty of each lane: ln lambda and the fraction of the l1 norm, arrays (lanes,)."""
+    """The penalty of each batch element: ln lambda and the fraction of the l1 norm, arrays (batch,)."""
 
     log_lam: np.ndarray
     share: np.ndarray
 
     @property
     def parts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Strengths of the l1 norm and of the l2 norm."""
         lam = np.exp(self.log_lam)
         return lam * self.share, lam * (1 - self.share)
 
@@ -68,34 +70,35 @@ class Followed(Protocol):
 
 
 class Solved(NamedTuple):
-    """Unknowns x (k, lanes), the residual (lanes,) and dx/d ln lambda (k, lanes)."""
+    """A solution: unknowns x (k, batch), the residual (batch,) and the tangent dx/d ln lambda (k, batch)."""
 
     x: np.ndarray
     residual: np.ndarray
     tangent: np.ndarray
 
     def take(self, lanes: np.ndarray) -> Solved:
+        """Select elements of the batch."""
         return Solved(*(part[..., lanes] for part in self))
 
 
 @dataclass(frozen=True)
 class Equations:
-    """The equations of a loss of stabilities (of labels) or residuals, and the weights' side of them."""
+    """The saddle-point equations of a loss of stabilities (for labels) or residuals, and of the weights."""
 
     loss: Loss
     teacher: Teacher
     side: Side
 
     def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
-        """Residuals and derivatives at x (k, lanes)."""
-        with np.errstate(all="ignore"):  # a step too far gives NaN and is taken back
+        """Return residuals and derivatives at x (k, batch)."""
+        with np.errstate(all="ignore"):  # NaN after too long a step, which is taken back
             hats, parts = _hats(self._averages(x), x[-1], alpha), at.parts
             if isinstance(self.teacher, LabelTeacher):
                 return self.side.of_labels(hats, x, *parts)
             return self.side.of_outputs(hats, x, self.noise, *parts)
 
     def student(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Student:
-        """The student at a solution x (k, lanes)."""
+        """Describe the student at a solution x (k, batch)."""
         forces, (l1, l2) = partial(self._forces, x, alpha), at.parts
         if isinstance(self.teacher, LabelTeacher):
             return self.side.trained_on_labels(x, forces, l2)
@@ -111,7 +114,7 @@ class Equations:
         return Forces(alpha * A / V, alpha * B / V**2, alpha * C / V)
 
     def vanishes(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """Return True where an l1 norm leaves no weights: the fields on them at w = 0 do not reach it."""
+        """Return True where the l1 norm sets all weights to 0: it exceeds their fields at w = 0."""
         q, m = alpha * self.force**2, alpha * self.force * self.signal
         if not isinstance(self.teacher, LabelTeacher):
             (A, B, _), _ = of_residuals(self.loss, np.array([[0.5 * np.log1p(self.noise**2)], [-FIRM]]))
@@ -120,7 +123,7 @@ class Equations:
 
     @property
     def signal(self) -> float:
-        """The correlation of a label with the teacher's field."""
+        """Correlation of a label with the teacher's field."""
         teacher = self.teacher
         return 2 * float(teacher.response(np.zeros(1), np.ones(1))[0]) if isinstance(teacher, LabelTeacher) else 1.0
 
@@ -130,12 +133,15 @@ class Equations:
 
     @property
     def force(self) -> float:
-        """The scale of l' before training."""
+        """Scale of l' before training."""
         x = 0.0 if isinstance(self.teacher, LabelTeacher) else np.sqrt(1 + self.noise**2)
         return float(np.abs(self.loss.slope(np.array([x])))[0]) or 1.0
 
     def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Unknowns of Hebb's rule, and a ln lambda, at least that asked for, where they nearly solve the equations."""
+        """Return the unknowns of Hebb's rule, and a ln lambda at which they nearly solve the equations.
+
+        This is the given `log_lam` or a larger value.
+        """
         slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * np.sqrt(alpha * (1 + alpha)) + slope + bend * alpha
         log_lam = np.maximum(log_lam, np.log(3 * scale + 3 * (1 + alpha)) + np.log(self.side.softest))
@@ -145,6 +151,7 @@ class Equations:
 
 
 def _hats(averages: Averages, log_V: np.ndarray, alpha: np.ndarray) -> Hats:
+    """Compute the hats and their derivatives from the averages over the examples."""
     (A, B, C), (A_x, B_x, C_x) = averages
     last = np.eye(len(A_x))[-1][:, None]
     ratio = alpha * np.exp(-log_V)
@@ -153,12 +160,12 @@ def _hats(averages: Averages, log_V: np.ndarray, alpha: np.ndarray) -> Hats:
 
 
 def solve(equations: Followed, alpha: np.ndarray, lam: np.ndarray, share: float) -> Solved:
-    """The solution at each alpha and lambda > 0 (lanes,); NaN where none was found."""
+    """Solve the equations at each alpha and lambda > 0 (batch,), NaN where no solution was found."""
     target = Point(np.log(lam), np.full_like(lam, share))
     if share == 0:
         return _along(equations, alpha, target, target.log_lam)
     solved = _along(equations, alpha, target, np.minimum(target.log_lam, healthy(equations, alpha)))
-    left = np.flatnonzero(np.isnan(solved.residual))  # outputs without noise may be recovered at the smaller lambda
+    left = np.flatnonzero(np.isnan(solved.residual))  # noiseless outputs may be recovered at the smaller lambda
     if len(left):
         again = _along(equations, alpha[left], Point(*(part[left] for part in target)), target.log_lam[left])
         for whole, part in zip(solved, again, strict=True):
@@ -167,7 +174,7 @@ def solve(equations: Followed, alpha: np.ndarray, lam: np.ndarray, share: float)
 
 
 def _along(equations: Followed, alpha: np.ndarray, target: Point, turn: np.ndarray) -> Solved:
-    """The solution by way of the l2 norm at ln lambda = `turn`, where the l1 norm is switched on."""
+    """Follow a solution under an l2 norm to ln lambda = `turn`, switch the l1 norm on there, and go to the target."""
     x, log_lam = equations.start(alpha, turn)
     corners = [Point(log_lam, 0 * turn), Point(turn, 0 * turn), Point(turn, target.share), target]
     solved = newton(equations, x, alpha, corners[0])
@@ -177,21 +184,24 @@ def _along(equations: Followed, alpha: np.ndarray, target: Point, turn: np.ndarr
 
 
 def healthy(equations: Followed, alpha: np.ndarray) -> np.ndarray:
-    """ln lambda of an l1 norm that leaves a good part of the weights: the field on one has a width sqrt(alpha) l'."""
+    """Estimate the ln lambda of an l1 norm that leaves a good part of the weights nonzero.
+
+    The field on a weight has a width of about sqrt(alpha) l'.
+    """
     return np.log(0.5 * equations.force * np.sqrt(alpha))
 
 
 def follow(
     equations: Followed, alpha: np.ndarray, solved: Solved, begin: Point, end: Point, within: float = TOLERANCE
 ) -> Solved:
-    """Follow the solution along the straight path from `begin` to `end`, in steps as long as they succeed.
+    """Follow the solution on the straight path from `begin` to `end`, with an adaptive step.
 
     Parameters
     ----------
     equations
         The equations.
     alpha
-        Examples per weight (lanes,).
+        Examples per weight (batch,).
     solved
         The solution at `begin`.
     begin, end
@@ -223,16 +233,18 @@ def follow(
 
 
 def newton(equations: Followed, x: np.ndarray, alpha: np.ndarray, at: Point, within: float = TOLERANCE) -> Solved:
-    """Newton's method: the best solution of each lane, which is left when it is good enough.
+    """Run Newton's method, and return the best iterate of each batch element.
+
+    An element is finished when its residual is small enough.
 
     Parameters
     ----------
     equations
         The equations.
     x
-        Unknowns (k, lanes) at which it starts.
+        Initial unknowns (k, batch).
     alpha, at
-        Examples per weight (lanes,), and the penalty.
+        Examples per weight (batch,), and the penalty.
     within
         Residual at which the last step is taken.
     """
@@ -244,7 +256,7 @@ def newton(equations: Followed, x: np.ndarray, alpha: np.ndarray, at: Point, wit
         residual = np.max(np.abs(linear.F), axis=0)
         better = residual < best.residual[lanes]
         to = lanes[better]
-        last = x[:, lanes] + np.where(residual <= within, step, 0.0)  # costs nothing, and reaches rounding
+        last = x[:, lanes] + np.where(residual <= within, step, 0.0)  # a free last step, down to rounding
         for whole, part in zip(best, (last, residual, tangent), strict=True):
             whole[..., to] = part[..., better]
         going = (residual > within) & np.all(np.isfinite(step), axis=0)
@@ -256,15 +268,18 @@ def newton(equations: Followed, x: np.ndarray, alpha: np.ndarray, at: Point, wit
 
 
 def _cramer(J: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The solutions (r, k, lanes) of small systems J (k, k, lanes), NaN or infinite where J is singular."""
+    """Solve small linear systems J (k, k, batch) by Cramer's rule.
+
+    The solutions (r, k, batch) are NaN or infinite where J is singular.
+    """
     column = np.eye(len(J), dtype=bool)[:, None, :, None]
-    replaced = np.where(column, right[:, None, :, None], J)  # (r, which column, k, k, lanes)
+    replaced = np.where(column, right[:, None, :, None], J)  # (r, replaced column, k, k, batch)
     with np.errstate(all="ignore"):
         return determinant(np.moveaxis(replaced, (2, 3), (0, 1))) / determinant(J)
 
 
 def determinant(J: np.ndarray) -> np.ndarray:
-    """The determinants (...) of 2 x 2 matrices (k, k, ...) and of small larger ones."""
+    """Return the determinants (...) of small matrices (k, k, ...)."""
     if len(J) == 2:
         return J[0, 0] * J[1, 1] - J[0, 1] * J[1, 0]
     if len(J) > 3:

@@ -1,7 +1,8 @@
-"""The weights' side of the saddle-point equations: what the hats of the examples make of the weights.
+"""The weights' part of the saddle-point equations: order parameters of the weights from the hats of the examples.
 
-`Isotropic` weights all feel the same field (`theory.convex.penalised_fields`); where inputs have modes, each has its
-own (`theory.convex.mode_sums`). Either states the residuals of the equations and their derivatives.
+If inputs are isotropic (`Isotropic`), all weights feel the same field (`theory.convex.penalised_fields`). If inputs
+have modes, each mode has its own field (`theory.convex.mode_sums`). Both classes compute the residuals of the equations
+and their derivatives.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import numpy as np
 from statmech.convex.weights import Weights
 from theory.convex import penalised_fields
 
-NONE = 10.0  # standard deviations beyond which no weight is, a fraction of 1e-23
+NONE = 10.0  # standard deviations, exceeded by a fraction 1e-23 of the weights
 
 
 class Linearised(NamedTuple):
-    """Residuals F (k, lanes), their derivatives J (k, k, lanes) by x, and f (k, lanes) by ln lambda."""
+    """Residuals F (k, batch), and their derivatives J (k, k, batch) in x and f (k, batch) in ln lambda."""
 
     F: np.ndarray
     J: np.ndarray
@@ -28,7 +29,7 @@ class Linearised(NamedTuple):
 
 
 class Hats(NamedTuple):
-    """V^, ln q^ and ln m^ (lanes,), and their derivatives (k, lanes) by the unknowns."""
+    """V^, ln q^ and ln m^ (batch,), and their derivatives (k, batch) in the unknowns."""
 
     V: np.ndarray
     log_q: np.ndarray
@@ -39,7 +40,7 @@ class Hats(NamedTuple):
 
 
 class Forces(NamedTuple):
-    """The hats V^, q^ and m^ (lanes,)."""
+    """The hats V^, q^ and m^ (batch,): the conjugate order parameters."""
 
     V: np.ndarray
     q: np.ndarray
@@ -47,7 +48,11 @@ class Forces(NamedTuple):
 
 
 class Student(NamedTuple):
-    """ln tan of its field's angle to the teacher's, the field's deviation and error, R and length; arrays (lanes,)."""
+    """Order parameters of a student, arrays (batch,).
+
+    The first three describe its field: ln tan of the angle to the teacher's field, the standard deviation, and the mean
+    squared error. R and length belong to the weight vector.
+    """
 
     log_tan: np.ndarray
     length_field: np.ndarray
@@ -57,58 +62,61 @@ class Student(NamedTuple):
 
 
 class Side(ABC):
-    """The weights' side of the equations."""
+    """The weights' part of the saddle-point equations."""
 
-    signal: float = 1.0  # part of the variance of the teacher's field that the inputs contain
+    signal: float = 1.0  # fraction of the variance of the teacher's field that the inputs contain
     rank: float = 1.0  # fraction of the directions in which inputs vary
-    stiffness: float | None = 1.0  # inverse variance of the teacher's weights in units of the penalty, if all share it
-    length_of_teacher: float = 1.0  # of unit deviation of its field
-    softest: float = 1.0  # largest variance of a direction, over the factor of its penalty
+    stiffness: float | None = 1.0  # common inverse variance of the teacher's weights, in units of the penalty
+    length_of_teacher: float = 1.0  # if its field has the standard deviation 1
+    softest: float = 1.0  # maximum over directions of the inputs' variance over the factor of the penalty
 
     @abstractmethod
     def of_labels(self, hats: Hats, x: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
-        """The equations of ln tan(theta), ln Q and ln V, x (3, lanes)."""
+        """Linearise the equations of ln tan(theta), ln Q and ln V at x (3, batch)."""
 
     @abstractmethod
     def of_outputs(self, hats: Hats, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray) -> Linearised:
-        """The equations of ln s and ln V for a linear teacher.
+        """Linearise the equations of ln s and ln V for a linear teacher.
 
         Parameters
         ----------
         hats
-            The hats, and their derivatives.
+            The hats and their derivatives.
         x
-            The unknowns (2, lanes).
+            The unknowns (2, batch).
         noise
             Standard deviation of the noise on the outputs.
         l1, l2
-            Factors of the l1 norm and of half the squared length (lanes,).
+            Factors of the l1 norm and of half the squared length (batch,).
         """
 
     @abstractmethod
     def hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
-        """The unknowns x (3, lanes) of Hebb's rule, to which a strong penalty leads."""
+        """Return the unknowns x (3, batch) of Hebb's rule, the limit of a strong penalty."""
 
     @abstractmethod
     def hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
-        """The unknowns x (2, lanes) of Hebb's rule with a linear teacher."""
+        """Return the unknowns x (2, batch) of Hebb's rule with a linear teacher."""
 
     @abstractmethod
     def trained_on_labels(self, x: np.ndarray, forces: Callable[[], Forces], l2: np.ndarray) -> Student:
-        """The student at a solution x (3, lanes)."""
+        """Describe the student of a teacher of labels at a solution x (3, batch)."""
 
     @abstractmethod
     def trained_on_outputs(self, forces: Forces, l1: np.ndarray, l2: np.ndarray) -> Student:
-        """The student of a linear teacher at a solution."""
+        """Describe the student of a linear teacher at a solution with these hats."""
 
     def vanishes(self, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """True (lanes,) where an l1 norm leaves no weights in fields of hats q and m."""
+        """Return True (batch,) where the l1 norm sets all weights to 0, given the hats q and m of their fields."""
         return np.zeros(len(q), bool)
 
 
 @dataclass(frozen=True)
 class Isotropic(Side):
-    """Inputs of equal variance in all directions; weights None: no l1 norm, when none matter."""
+    """The weights' equations for inputs of equal variance in all directions.
+
+    `weights` is the distribution of the teacher's weights. It matters only for an l1 norm, and is None without it.
+    """
 
     weights: Weights | None = None
 
@@ -136,7 +144,7 @@ class Isotropic(Side):
         mse = np.exp(values[0]) / D**2
         s2 = noise**2 + mse
         F = np.array([0.5 * np.log(s2), values[1] - np.log(D)]) - x
-        much = np.array([0.5 * mse / s2, 1 + 0 * mse])  # of ln s and ln V by the logarithms of the side's outputs
+        much = np.array([0.5 * mse / s2, 1 + 0 * mse])  # derivatives of ln s and ln V in the two scaled unknowns
         once = np.array([2.0, 1.0])[:, None]
         J = by[:, 0, None] * hats.V_slopes / hats.V + by[:, 1, None] * hats.q_slopes
         J = much[:, None] * (J - once[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]

@@ -8,12 +8,12 @@ The estimate of message passing after t steps has an overlap with the teacher th
 with the information I of an example (`statmech.convex.teachers`) and the error :math:`\Delta(\hat q)` that data of
 precision :math:`\hat q` leave (`statmech.convex.weights`) (Bayati & Montanari 2011; for any output Rangan 2011).
 
-Steps start at the mean of the prior (uninformed; from there the first step is informative, since I > 0 at q = 0) or at
-:math:`\Delta_0 = 10^{-4}` (informed): near enough to stay with recovered binary weights for alpha > 0.2, not at the
-teacher itself, so that it is left where it does not attract, and not so near that at N of some thousands only few
-examples would be informative, those with :math:`|u| < \sqrt{\Delta_0}`. The map is increasing, and a sequence of steps
-therefore monotone: it tends to the next stable state. States, free entropies, transitions:
-`theory.convex.bayes_optimal`.
+Steps start at the mean of the prior (uninformed) or at :math:`\Delta_0 = 10^{-4}` (informed). Even the uninformed start
+leaves q = 0, since I > 0 there. The informed start is close enough to the teacher to stay with recovered binary weights
+for alpha > 0.2. It is not the teacher itself, so that steps leave the teacher if it is not an attractor. And it is not
+so close that, at N of some thousands, hardly any examples would be informative: those with :math:`|u| <
+\sqrt{\Delta_0}`. The map is increasing, so that a sequence of steps is monotone, and tends to the next stable state.
+For states, free entropies and transitions see `theory.convex.bayes_optimal`.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ from statmech.errors import ScenarioError
 from statmech.scenarios.inference import STARTS, Inference, InferenceCell
 from theory.convex import bayes_optimal
 
-SETTLED = 1e-14  # relative change of the error in a step below which it stays
+SETTLED = 1e-14  # relative change of the error in a step
 
 
 class Transitions(NamedTuple):
-    """First-order transitions of inference, NaN where there is none."""
+    """First-order transitions of inference, NaN if the overlap is a continuous function of alpha."""
 
     alpha_it: float
     alpha_alg: float
 
 
 def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Transitions:
-    r"""The alphas at which a teacher can be recovered, and at which message passing does it.
+    r"""Find the alphas at which recovery of a teacher becomes possible, and possible by message passing.
 
-    At alpha_it the state of the recovered teacher (with noise: of a small error) has the free entropy of the state that
-    message passing reaches from the prior; from alpha_alg on, the first maximum of
-    :math:`\alpha(\hat q) = \hat q/I(\Delta(\hat q))`, it is the only state. Equations: `theory.convex.bayes_optimal`.
+    At alpha_it the state of the recovered teacher (with noise: the state of small error) has the same free entropy as
+    the state that message passing reaches from the prior. At alpha_alg, the first maximum of
+    :math:`\alpha(\hat q) = \hat q/I(\Delta(\hat q))`, it becomes the only state. For the equations see
+    `theory.convex.bayes_optimal`.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Trans
     Returns
     -------
     Transitions
-        `alpha_it` and `alpha_alg`, NaN if the overlap is a continuous function of alpha. They are equal where the
-        teacher is recovered continuously, by Gaussian weights and outputs without noise.
+        `alpha_it` and `alpha_alg`, NaN if the overlap is a continuous function of alpha. They are equal if the overlap
+        reaches 1 continuously, as for Gaussian weights and outputs without noise.
 
     Raises
     ------
@@ -80,9 +81,9 @@ def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Trans
 
 
 def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **parameters: float) -> np.ndarray:
-    r"""The overlap q of the Bayes-optimal estimate with the teacher, whose cosine is :math:`\sqrt q`.
+    r"""Return the overlap q of the Bayes-optimal estimate with the teacher. Their cosine is :math:`\sqrt q`.
 
-    The state of the largest free entropy. Equations: `theory.convex.bayes_optimal`.
+    The estimate is the state with the largest free entropy. For the equations see `theory.convex.bayes_optimal`.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **paramet
     Returns
     -------
     array
-        The overlap, of the shape of `alpha`.
+        The overlap, in the shape of `alpha`.
 
     Raises
     ------
@@ -124,7 +125,7 @@ def state_evolution(
     steps: int = 100,
     **parameters: float,
 ) -> np.ndarray:
-    r"""The overlap :math:`q_t = m_t` of message passing with the teacher after each step.
+    r"""Return the overlap :math:`q_t = m_t` of message passing with the teacher after each step.
 
     .. math:: 1 - q_{t+1} = \Delta\bigl(\alpha\,I(1 - q_t)\bigr)
 
@@ -146,7 +147,7 @@ def state_evolution(
     Returns
     -------
     array (..., steps + 1)
-        The overlaps, from the start on, for each alpha.
+        The overlaps at the start and after each step, for each alpha.
 
     Raises
     ------
@@ -165,7 +166,9 @@ def state_evolution(
 
 
 def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str], steps: int) -> np.ndarray:
-    """Iterate the state evolution: mean squared errors (A, steps + 1). A lane that has settled stays.
+    """Iterate the state evolution. Returns the mean squared errors (A, steps + 1).
+
+    An error that has converged is kept constant.
 
     Parameters
     ----------
@@ -196,7 +199,10 @@ def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[s
 def reached(
     teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]
 ) -> bayes_optimal.BayesOptimalState:
-    """The state (A,) that message passing tends to: the next one below its error, or above if the error grows."""
+    """Find the states (A,) to which message passing converges.
+
+    This is the next state of smaller error, or of larger error if the first step increases the error.
+    """
     error = _starting(weights, starts)
     falls = weights.mse(alpha * teacher.information(error)) <= error
     every = bayes_optimal.states(teacher, weights, alpha)
@@ -206,12 +212,13 @@ def reached(
 
 
 def _starting(weights: Weights, starts: list[str]) -> np.ndarray:
+    """Return the mean squared errors of the named initial states."""
     error = {start: bayes_optimal.starting_error(weights, start) for start in STARTS}
     return np.array([error[start] for start in starts])
 
 
 def _cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell:
-    """The prior and the teacher, checked as those of a scenario."""
+    """Return a scenario's cell for a prior and a teacher, with the checks of a scenario."""
     cells = list(Inference(prior=prior, teacher=teacher, alpha=1.0, **parameters).cells())
     if len(cells) > 1:
         raise ScenarioError([((), "takes one prior and one teacher; for axes use theory.solve(Inference(...))")])
@@ -219,6 +226,7 @@ def _cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell
 
 
 def _checked(alpha: ArrayLike) -> np.ndarray:
+    """Return alpha as an array of finite positive numbers, or raise `ScenarioError`."""
     alpha = np.asarray(alpha, float)
     if not np.all((alpha > 0) & np.isfinite(alpha)):
         raise ScenarioError([(("alpha",), "examples per dimension must be finite and greater than 0")])

@@ -23,9 +23,10 @@ def separability(
     gain: ArrayLike | None = None,
     noise: ArrayLike | None = None,
 ) -> np.ndarray:
-    r"""The alpha below which a teacher's labels can be separated, and unpenalised logistic regression has no solution.
+    r"""Return the alpha below which a teacher's labels are linearly separable.
 
-    With v the teacher's field times its label and :math:`\xi` a standard normal,
+    Below it, logistic regression without a penalty has no solution. With v the teacher's field times its label and
+    :math:`\xi` a standard normal,
 
     .. math:: \frac1{\alpha_c} = \min_t\,\langle(\xi - tv)_+^2\rangle
 
@@ -36,17 +37,17 @@ def separability(
     teacher
         "sign" (with `flip`), "probit" (`noise`, the standard deviation) or "logit" (`gain`).
     flip, gain, noise : array_like
-        The parameter of the teacher, by default that of its class: no flips, no noise, gain 1.
+        The parameter of the teacher, by default no flips, no noise and gain 1.
 
     Returns
     -------
     array
-        P/N, of the shape of the parameter: 2 if labels say nothing about the teacher, infinite if they have no noise.
+        P/N, in the shape of the parameter: 2 for labels independent of the teacher, infinite for labels without noise.
 
     Raises
     ------
     ScenarioError
-        For another teacher, a parameter that it does not have, or a value outside its bounds.
+        For another teacher, a parameter that this teacher does not have, or a value outside its bounds.
 
     Examples
     --------
@@ -65,7 +66,7 @@ def separability(
 
 
 def _teacher(name: str, given: dict[str, ArrayLike]) -> type[LabelTeacher]:
-    """The class of a teacher of labels that has the parameters given, within their bounds."""
+    """Return the class of a teacher of labels, and check the given parameters."""
     kind = TEACHERS.get(name)
     if kind is None or not issubclass(kind, LabelTeacher):
         raise ScenarioError([(("teacher",), f"must be one of {', '.join(NAMES)}, not {name}")])
@@ -80,7 +81,7 @@ def _teacher(name: str, given: dict[str, ArrayLike]) -> type[LabelTeacher]:
 
 
 def l1_recovery(rho: ArrayLike) -> np.ndarray:
-    r"""The least alpha at which the smallest l1 norm recovers sparse weights from linear outputs without noise.
+    r"""Return the smallest alpha at which minimising the l1 norm recovers sparse weights from noiseless linear outputs.
 
     .. math:: \alpha_c = \min_\tau\,\left\{\rho(1+\tau^2)
               + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)\right]\right\}
@@ -90,12 +91,12 @@ def l1_recovery(rho: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     rho : array_like
-        Fraction of weights that are not 0, above 0 and at most 1.
+        Fraction of nonzero weights, above 0 and at most 1.
 
     Returns
     -------
     array
-        Examples per weight, of the shape of `rho`.
+        Examples per weight, in the shape of `rho`.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Descent on stored examples for N -> infinity: samples of the examples' fields, the ladder of directions, replicas."""
+"""Descent on stored examples for N -> infinity: samples of the examples' fields, a ladder of directions, replicas."""

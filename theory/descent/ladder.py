@@ -1,11 +1,11 @@
 r"""Descent on stored examples for N -> infinity: the ladder of directions, on samples of the examples.
 
-A step of descent asks twice for the matrix X of the examples' inputs, divided by :math:`\sqrt N`: for the fields of the
-weights, and for the force :math:`X^T\mathbf G` of the slopes G of the loss. The weights then move along this force
-only. They are stated by their components along orthonormal directions :math:`e_0 = \mathbf w^*/\sqrt N, e_1, \dots`,
-whose images on the examples are :math:`A_k = Xe_k`, and the slopes along orthonormal :math:`f_1, f_2, \dots` on the
-side of the examples, :math:`\langle f_jf_k\rangle = \delta_{jk}` with <> the mean over examples. With g the norm of
-what G has outside the earlier f's,
+A step of descent uses the matrix X of the examples' inputs, divided by :math:`\sqrt N`, twice: in the fields of the
+weights, and in the force :math:`X^T\mathbf G` of the slopes G of the loss. The weights move only in the direction of
+this force. They are represented by components in orthonormal directions :math:`e_0 = \mathbf w^*/\sqrt N, e_1, \dots`,
+whose images on the examples are :math:`A_k = Xe_k`. The slopes are represented in orthonormal directions
+:math:`f_1, f_2, \dots` in the space of examples, :math:`\langle f_jf_k\rangle = \delta_{jk}` with <> the mean over
+examples. With g the norm of the component of G orthogonal to the earlier f's,
 
 .. math::
 
@@ -15,17 +15,17 @@ what G has outside the earlier f's,
 
 with :math:`\xi` a standard normal of each example: the limit of Lu's Householder dice (2021).
 
-*Why these lines.* Given all that has been asked, X is known on the directions e and f, and on the rest it is a fresh
-Gaussian matrix. A new f is asked for :math:`X^Tf/N`. Its components along the known e's are
-:math:`\alpha\langle A_kf\rangle`; the rest is a fresh normal vector of length :math:`\sqrt\alpha` across them. The
-weights are combinations of the answers, so that this rest is their only new direction. It is called
-:math:`-e_\mathrm{new}`, the sign that descent takes.
+*Derivation.* Conditioned on all earlier products, X is known on the directions e and f, and is a fresh Gaussian matrix
+on their orthogonal complement. For a new f consider :math:`X^Tf/N`. Its components in the known directions e are
+:math:`\alpha\langle A_kf\rangle`, and the rest is a fresh normal vector of length :math:`\sqrt\alpha` perpendicular to
+these directions. The weights are combinations of such products, so that this rest is their only new direction. It is
+called :math:`-e_\mathrm{new}`, with the sign of a descent step.
 
-Now the new direction is asked for its image. Along the earlier f's it has none, since what X answered to them lies
-within the earlier e's. Along the newest f it has what X has just answered, :math:`-1/\sqrt\alpha`, and outside all f's
-it is fresh. This one term is the reaction of the examples on themselves, for which dynamical mean-field theory has
-response functions; it holds for slopes that jump as for smooth ones. Nothing is iterated, and the state after a step is
-all that the next one needs.
+Next consider the image of the new direction. Its components in the earlier directions f are 0, since the products of X
+with these lie within the earlier e's. Its component in the newest f is the product just computed,
+:math:`-1/\sqrt\alpha`. Orthogonal to all f's it is fresh. This single term is the reaction of the examples on
+themselves, which dynamical mean-field theory describes by response functions. It is valid for discontinuous slopes as
+well as for smooth slopes. No iteration is needed, and each step depends only on the state after the previous step.
 """
 
 from __future__ import annotations
@@ -44,21 +44,17 @@ LASSO = Penalty(1.0)
 
 
 class Path(NamedTuple):
-    """A descent as one replica sees it, NaN from the step on at which a number overflows.
+    """The descent of one replica, NaN after a number overflows."""
 
-    Components along the teacher, w.w*/N, and across it (steps + 1,) after all steps; mean loss and training error
-    (times,) at the recorded ones; the number of directions in the end.
-    """
-
-    along: np.ndarray
-    across: np.ndarray
-    train_loss: np.ndarray
-    eps_t: np.ndarray
-    directions: int
+    along: np.ndarray  # component of the weights parallel to the teacher, w.w*/N, after each step (steps + 1,)
+    across: np.ndarray  # norm of the component perpendicular to the teacher (steps + 1,)
+    train_loss: np.ndarray  # mean loss at the recorded steps (times,)
+    eps_t: np.ndarray  # training error at the recorded steps (times,)
+    directions: int  # number of directions after the last step
 
 
 class Ladder:
-    """The directions on both sides, and their images.
+    """The directions of weights and slopes, and the images of the weights' directions on the examples.
 
     Parameters
     ----------
@@ -76,7 +72,7 @@ class Ladder:
         self.images.add()
 
     def start(self, length: float, R: float) -> np.ndarray:
-        """The components of a start of this length and cosine with the teacher."""
+        """Return the components of initial weights with this length and cosine with the teacher."""
         if length == 0:
             return np.zeros(1)
         self.samples.normal(self.images.next())
@@ -84,15 +80,15 @@ class Ladder:
         return length * np.array([R, np.sqrt(1 - R * R)])
 
     def parts(self, w: np.ndarray) -> tuple[float, float]:
-        """The components of weights along the teacher and across it."""
+        """Return the components of weights parallel and perpendicular to the teacher."""
         return float(w[0]), float(np.sqrt(w[1:] @ w[1:]))
 
     def fields(self, w: np.ndarray) -> np.ndarray:
-        """The fields (S,) of weights of these components."""
+        """Compute the fields (S,) of weights with these components."""
         return (w.astype(self.samples.dtype) @ self.images.filled[: len(w)]).astype(float, copy=False)
 
     def force(self, G: np.ndarray) -> np.ndarray:
-        r"""The components of :math:`X^T\mathbf G` along all directions, which are one more if G has a new part."""
+        r"""Compute the components of :math:`X^T\mathbf G`, and add a direction if G has a new part."""
         size, G = self.samples.size, G.astype(self.samples.dtype, copy=False)
         v = self.alpha * (self.images.filled @ G).astype(float) / size
         f, least = self.slopes.next(), self.least * float(np.sqrt(G @ G / size))
@@ -109,14 +105,14 @@ class Ladder:
 
 
 def descend(cell: DescentCell, replica: int, size: int) -> Path:
-    """The descent of a cell on the samples of a replica.
+    """Simulate the descent of a cell on the samples of one replica.
 
     Parameters
     ----------
     cell : DescentCell
-        The descent, its loss and teacher, the examples P/N, and the steps at which it is recorded.
+        The descent, its loss and teacher, the number of examples P/N, and the recorded steps.
     replica : int
-        Number of the replica, which names its samples.
+        Number of the replica, which determines its samples.
     size : int
         Number S of samples, a power of 2.
 
@@ -133,16 +129,20 @@ def descend(cell: DescentCell, replica: int, size: int) -> Path:
     >>> R[[0, 9]].round(6)                  # Hebb's rule after a step: 1/sqrt(1 + pi/(2 alpha))
     array([0.748398, 0.829896])
     """
-    with np.errstate(all="ignore"):  # of what overflows
+    with np.errstate(all="ignore"):  # overflow ends the path
         return _descend(cell, replica, size)
 
 
 def matches(cell: DescentCell) -> bool:
-    """True if samples are matched and counted in double precision: of a smooth loss, all examples in each step."""
+    """Return True if samples are matched and computed in double precision.
+
+    This is the case for a smooth loss and full batches.
+    """
     return cell.batch == 1 and not (cell.on.kinks or cell.on.bends or cell.coordinatewise)
 
 
 def _descend(cell: DescentCell, replica: int, size: int) -> Path:
+    """Simulate a descent until the last step or an overflow."""
     last, times = cell.steps[-1], {step: at for at, step in enumerate(cell.steps)}
     samples = Samples(cell.teacher, replica, size, matched=matches(cell))
     batches = None if cell.batch == 1 else Batches(samples, cell.batch, cell.sampling == "shuffle")
@@ -174,16 +174,17 @@ def _descend(cell: DescentCell, replica: int, size: int) -> Path:
 
 
 def _extended(row: np.ndarray, count: int) -> np.ndarray:
+    """Append a zero to the components if a direction was added."""
     return row if len(row) == count else np.append(row, 0.0)
 
 
 def _slopes(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> np.ndarray:
-    """The derivative of the loss with respect to the field; y = 1 of labels."""
+    """Return the derivative of the loss with respect to the field. Pass `y` None for labels, which are all 1."""
     return loss.slope(h) if y is None else -loss.slope(y - h)
 
 
 def _training(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> tuple[float, float]:
-    """Return the mean loss, and the fraction of wrong labels, if there are labels; a field of 0 is half an error."""
+    """Return the mean loss, and the fraction of wrong labels or NaN. A field of 0 counts as half an error."""
     value = float(np.mean(loss.value(h if y is None else y - h)))
     wrong = float(np.mean((1 - np.sign(h)) / 2)) if y is None else np.nan
     return (value if np.isfinite(value) else np.nan), wrong

@@ -1,4 +1,4 @@
-"""Replicas of a descent: its variables as means over independently scrambled samples, with their standard errors."""
+"""Replicas of a descent: means and standard errors of its variables over independently scrambled samples."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from theory.descent.ladder import Path, descend, matches
 
 REPLICAS = 8
 GOALS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
-FEWEST, MOST = 2**9, 2**16  # samples of a replica
-GROWTH = 3  # of a table that doubles: the old one and the new
-PER_DIRECTION = 4  # samples per direction at least: no more than one can be orthogonal
-ORDER = 0.9  # the error falls as the number of samples to this power, or faster
+FEWEST, MOST = 2**9, 2**16  # per replica
+GROWTH = 3  # memory of a growing table: the old table and a new one of twice its size
+PER_DIRECTION = 4  # with fewer samples than directions these cannot be orthogonal
+ORDER = 0.9  # the error decreases at least as this power of the number of samples
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Means and standard errors of replicas, by the names of variables; `eps_g` of all steps, others at recorded ones.
+    """Means and standard errors over replicas, by name of the variable, at the recorded steps.
 
-    NaN from the step on at which a number overflows.
+    `eps_g` is the mean after every step. Values are NaN after a number overflows.
     """
 
     mean: dict[str, np.ndarray]
     error: dict[str, np.ndarray]
     eps_g: np.ndarray
-    samples: int  # of a replica
+    samples: int  # per replica
 
     def at(self, places: list[int]) -> Curves:
-        """Select some of the recorded steps."""
+        """Select recorded steps by their indices."""
         mean, error = ({name: values[places] for name, values in of.items()} for of in (self.mean, self.error))
         return replace(self, mean=mean, error=error)
 
 
 def curves(cell: DescentCell, slack: float = 1.0) -> Curves:
-    """The variables of a cell at its recorded steps, with more samples until R and eps_g are known to 1e-4.
+    """Compute the variables of a cell at its recorded steps, with enough samples for errors of 1e-4 in R and eps_g.
 
-    Samples are 2^16 at most, in each of 8 replicas. Different cells have the same samples, so that curves are smooth
-    functions of any parameter. What has been computed in this process is not computed again.
+    There are 8 replicas with at most 2^16 samples each. Different cells have the same samples, so that curves are
+    smooth functions of any parameter. Results are cached for the lifetime of the process.
 
     Parameters
     ----------
     cell : DescentCell
-        The descent, its loss and teacher, the examples P/N, and the steps at which it is recorded.
+        The descent, its loss and teacher, the number of examples P/N, and the recorded steps.
     slack : float
-        How many times larger errors may be.
+        Factor by which errors may be larger.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def curves(cell: DescentCell, slack: float = 1.0) -> Curves:
     Raises
     ------
     ScenarioError
-        If the samples need more than the memory of this machine.
+        If the samples need more memory than this machine has.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def curves(cell: DescentCell, slack: float = 1.0) -> Curves:
 
 
 def _whole(cell: DescentCell) -> DescentCell:
-    """The cell recorded at every epoch, too: a line along the epochs is then that of the cell that it passes."""
+    """Return the cell with every epoch recorded, so that a line over epochs reuses the results of the cell."""
     per_epoch = max(round(1 / cell.batch), 1)
     steps = {*cell.steps, *range(0, cell.steps[-1] + 1, per_epoch)}
     N, P = (ratio := Fraction(cell.P, cell.N)).denominator, ratio.numerator
@@ -90,48 +90,52 @@ def _whole(cell: DescentCell) -> DescentCell:
 
 @lru_cache(maxsize=256)
 def _known(cell: DescentCell) -> dict[float, Curves]:
-    """The curves of a cell that have been computed in this process, by their slack."""
+    """Return the cache of a cell's curves in this process, a dictionary with their slack as the key."""
     return {}
 
 
 def _computed(cell: DescentCell, slack: float) -> Curves:
+    """Compute the curves of a cell, and increase the number of samples until errors are small enough."""
     size, directions = FEWEST, cell.steps[-1] + 2
     while True:
         at_once = max(1, min(cores(), int(memory() // bytes_of(cell, directions, size))))
-        with ThreadPoolExecutor(at_once) as pool:  # NumPy computes outside Python
+        with ThreadPoolExecutor(at_once) as pool:  # NumPy releases the interpreter lock
             paths = list(pool.map(partial(descend, cell, size=size), range(REPLICAS)))
         found, directions = _averaged(cell, paths, size), max(path.directions for path in paths)
         error = np.nanmax([0.0, *np.concatenate([found.error[name] / goal for name, goal in GOALS.items()])])
         enough = error <= slack and PER_DIRECTION * directions <= size
-        if enough or size == MOST or np.isnan(found.mean["R"]).any():  # what diverges is not refined
+        if enough or size == MOST or np.isnan(found.mean["R"]).any():  # more samples do not help if a path diverges
             return found
         size = _next_size(size, error / slack, directions)
         _check_memory(cell, directions, size)
 
 
 def bytes_of(cell: DescentCell, directions: int, size: int) -> int:
-    """The bytes of a replica of so many directions and samples at most: tables of rows that grow by doubling.
+    """Estimate the maximum memory in bytes of a replica with these numbers of directions and samples.
 
-    They are images and slopes, of both sides if steps act on single weights, and a basis of both where samples match.
+    Its tables grow by doubling. They contain images and slopes, on both sides if steps act on single weights, and a
+    basis of both if samples are matched.
     """
     tables, number = (4, 8) if matches(cell) else (4 if cell.coordinatewise else 2, 4)
     return GROWTH * tables * number * directions * size
 
 
 def _check_memory(cell: DescentCell, directions: int, size: int) -> None:
+    """Raise `ScenarioError` if a replica needs more memory than this machine has."""
     if (needed := bytes_of(cell, directions, size)) > memory():
         sizes = f"takes {needed / 2**30:.3g} GiB, and this machine has {memory() / 2**30:.3g} GiB"
         raise ScenarioError([(("epochs",), f"theory of {directions:,} directions {sizes}")])
 
 
 def _next_size(size: int, error: float, directions: int) -> int:
-    """The power of 2 at which the error, relative to its goal, should be 1: at least twice as many samples."""
+    """Return the power of 2 at which the error should reach its goal, at least twice the number of samples."""
     doublings = max(1, int(np.ceil(np.log2(max(error, 1.0)) / ORDER)))
     room = 1 << (PER_DIRECTION * directions - 1).bit_length()
     return min(max(size << doublings, room), MOST)
 
 
 def _averaged(cell: DescentCell, paths: list[Path], size: int) -> Curves:
+    """Compute means and standard errors over the paths of the replicas."""
     along, across, train_loss, eps_t = (np.array(part) for part in list(zip(*paths, strict=True))[:4])
     eps_g = np.where(np.hypot(along, across) == 0, 0.5, angle(across, along) / np.pi)  # w = 0 answers by a fair coin
     recorded = list(cell.steps)
@@ -142,7 +146,7 @@ def _averaged(cell: DescentCell, paths: list[Path], size: int) -> Curves:
         "train_loss": train_loss,
         "eps_t": eps_t,
     }
-    with np.errstate(all="ignore"):  # of the square of a length that is about to overflow
+    with np.errstate(all="ignore"):  # the square of a length overflows before the length does
         mean = {name: np.mean(values, axis=0) for name, values in variables.items()}
         error = {name: np.std(values, axis=0, ddof=1) / np.sqrt(len(paths)) for name, values in variables.items()}
     for name, values in error.items():
@@ -152,7 +156,7 @@ def _averaged(cell: DescentCell, paths: list[Path], size: int) -> Curves:
 
 
 def _of_weights(cell: DescentCell, along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
-    """Cosine and length, and the error on fresh labels or that of the field of a linear teacher."""
+    """Return cosine, length, and the error on fresh labels or, for a linear teacher, the error of the field."""
     length = np.hypot(along, across)
     R, none = along / np.where(length == 0, 1.0, length), np.full_like(along, np.nan)
     if isinstance(cell.teacher, LabelTeacher):

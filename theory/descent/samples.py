@@ -1,20 +1,20 @@
-r"""Samples of the fields of examples: columns of a scrambled Sobol net, and the teacher's field in the gauge y = 1.
+r"""Samples of the examples' fields: columns of a scrambled Sobol net, and the teacher's field in the gauge y = 1.
 
-**Labels** are taken into the inputs, :math:`\mathbf x \to y\,\mathbf x`, which changes no force. All outputs are then
-1, the field of a student is the stability, and teachers differ in the distribution of their own field t = y u alone:
-its density is :math:`2\varphi(t)\,p(t)`, with p(u) the probability of y = +1. It is sampled by its inverse. A linear
+**Labels** are absorbed into the inputs, :math:`\mathbf x \to y\,\mathbf x`, which changes no force. All outputs are
+then 1, the field of a student is the stability, and teachers differ only in the distribution of their field t = y u.
+Its density is :math:`2\varphi(t)\,p(t)`, with p(u) the probability of y = +1, and is sampled by inversion. A linear
 teacher has two columns instead, its field u and the noise.
 
-**A column** holds S = 2^k numbers, one in each of S intervals of equal probability, in the order of one coordinate of a
-Sobol net whose digits are scrambled (Matousek's linear scramble and a shift of digits). The order is a column's own;
-the places within the intervals are common to all columns of a replica. Quantiles are thus computed once for S places
-and looked up for all columns, and the numbers of each column have the exact mean and variance. Columns are taken in the
-order in which they are needed, so that a longer run extends a shorter one.
+**A column** contains S = 2^k numbers, one in each of S intervals of equal probability, in the order of one coordinate
+of a Sobol net whose digits are scrambled (Matousek's linear scramble and a shift of digits). Each column has its own
+order, but the positions within the intervals are common to all columns of a replica. Quantiles are thus computed once
+for S positions and reused for all columns, and the numbers of each column have the exact mean and variance. Columns are
+used in the order in which they are needed, so that a longer run extends a shorter run.
 
-**Matching**: a new normal is made orthogonal to all that is known of the samples: the teacher's field, the noise,
-earlier normals and slopes. Then the square loss, whose slopes are linear in these, is exact with any number of samples,
-and slopes of a smooth loss soon have no new part, so that the number of directions stays far below that of steps. With
-a kink, a bend or batches each step has a new part, and the error is hardly smaller with matching than without.
+**Matching**: a new normal is made orthogonal to all known vectors of samples: the teacher's field, the noise, earlier
+normals and slopes. Then the square loss, whose slopes are linear in these vectors, is exact with any number of samples.
+Slopes of a smooth loss soon have no new part, so that the number of directions stays far below the number of steps.
+With a kink, a bend or batches each step has a new part, and matching hardly reduces the error.
 """
 
 from __future__ import annotations
@@ -29,32 +29,33 @@ from theory.numerics.sobol_net import DIGITS, generators
 
 BLOCK = 64  # columns that are scrambled at once
 TABULATED = 21_201  # columns that SciPy tabulates
-FIRST_ROWS = 32  # for which there is room at first
-HALF = 0.5  # of a row, above which one projection is enough
-NEW = {"float64": 1e-9, "float32": 1e-5}  # size, relative to slopes or weights, of a part that is a new direction
-LEARNT = 1e-6  # norm of a new part that is worth a row of its own
-INTERVALS = 300  # of the table of a teacher's field: as many of equal lengths, and as many in equal ratios,
-NARROWEST = 0.02  # the first of which is this fraction of the teacher's width
+FIRST_ROWS = 32  # the table grows by doubling
+HALF = 0.5  # a smaller remainder is projected again
+NEW = {"float64": 1e-9, "float32": 1e-5}  # minimum norm of a new part, relative to slopes or weights
+LEARNT = 1e-6  # smaller parts get no row
+INTERVALS = 300  # in the table of a teacher's field: equal lengths, and the same number with equal ratios
+NARROWEST = 0.02  # first of the intervals of equal ratio, in units of the teacher's width
 NODES = 8  # per interval
-LEAST = 1e-30  # probabilities in the table
+LEAST = 1e-30  # smaller probabilities are not tabulated
 
 
 class Columns:
-    """The samples of one replica: columns of a net, taken one by one.
+    """The samples of one replica: columns of a Sobol net, used one by one.
 
     Parameters
     ----------
     replica : int
-        Number of the replica, which names its scramble.
+        Number of the replica, which determines its scramble.
     size : int
         Number S of samples, a power of 2 up to 2^16.
     matched : bool
-        Make new normals orthogonal to all that is known of the samples, and count in double precision; else in single.
+        Whether to make new normals orthogonal to all known vectors, in double precision. Otherwise single precision is
+        used.
     """
 
     def __init__(self, replica: int, size: int, matched: bool) -> None:
         self.size, self.replica = size, replica
-        self.columns = 0  # that have been taken
+        self.columns = 0  # number of columns used
         self.dtype = np.dtype(np.float64 if matched else np.float32)
         self.known = Rows(size, self.dtype) if matched else None
         self.learn(np.ones(size))
@@ -73,7 +74,7 @@ class Columns:
         return into
 
     def learn(self, row: np.ndarray) -> None:
-        """Make later normals orthogonal to a row (S,) of norm 1, too."""
+        """Make later normals orthogonal to a row (S,) of norm 1."""
         if self.known is None or not self._has_room():
             return
         rest = self.known.next()
@@ -83,32 +84,32 @@ class Columns:
             self.known.add()
 
     def _has_room(self) -> bool:
-        """True as long as half of the samples' dimensions are free."""
+        """Return True if known vectors occupy less than half of the samples' dimensions."""
         return self.known is not None and len(self.known.filled) < self.size // 2
 
     def uniform(self) -> np.ndarray:
-        """The next uniform variable (S,)."""
+        """Return the next uniform variable (S,)."""
         return self._column(_places(self.replica, self.size)[0])
 
     def _column(self, values: np.ndarray) -> np.ndarray:
-        """Values (S,), stated in increasing order, in the order of the next column."""
+        """Permute increasing values (S,) to the order of the next column."""
         self.columns += 1
         return values.take(_order(self.replica, self.size, self.columns - 1))
 
 
 class Samples(Columns):
-    """The samples of the examples: the teacher's field, outputs, normals one by one, and batches.
+    """Samples of the examples: the teacher's field, outputs, and normals.
 
     Parameters
     ----------
     teacher : Teacher
         How outputs depend on the teacher's field.
     replica : int
-        Number of the replica, which names its scramble.
+        Number of the replica, which determines its scramble.
     size : int
         Number S of samples, a power of 2 up to 2^16.
     matched : bool
-        Make new normals orthogonal to all that is known of the samples.
+        Whether to make new normals orthogonal to all known vectors.
 
     Examples
     --------
@@ -121,7 +122,7 @@ class Samples(Columns):
 
     def __init__(self, teacher: Teacher, replica: int, size: int, matched: bool) -> None:
         super().__init__(replica, size, matched)
-        self.outputs: np.ndarray | None = None  # of a linear teacher; labels are 1
+        self.outputs: np.ndarray | None = None  # only for a linear teacher, since labels are 1
         if isinstance(teacher, LabelTeacher):
             self.field = self._column(_teacher_quantiles(teacher, replica, size))
             self.learn(self.field)
@@ -133,9 +134,9 @@ class Samples(Columns):
 
 
 class Rows:
-    """Rows (n, S), to which more are added, and the part of another row outside them if they are orthonormal.
+    """A growing table of rows (n, S), with a projection that requires orthonormal rows.
 
-    Products are means over S. Room for more rows is made by doubling.
+    Scalar products are means over S. The table grows by doubling.
 
     >>> rows = Rows(2, np.dtype(float))
     >>> rows.next()[:] = 1.0
@@ -150,7 +151,7 @@ class Rows:
         self.filled = self.room[:0]
 
     def next(self) -> np.ndarray:
-        """The row to be written before it is added."""
+        """Return the next free row, to be written before `add`."""
         if len(self.filled) == len(self.room):
             self.room = np.concatenate([self.room, np.empty_like(self.room)])
             self.filled = self.room[: len(self.filled)]
@@ -158,13 +159,14 @@ class Rows:
         return row
 
     def add(self) -> None:
-        """Count the next row among those that are filled."""
+        """Add the next free row to the filled rows."""
         self.filled = self.room[: len(self.filled) + 1]
 
     def outside(self, row: np.ndarray, rest: np.ndarray, least: float = 0.0) -> float:
-        """Write the part of a row outside all rows into another or itself, and return its norm.
+        """Write the component of a row orthogonal to all rows into `rest`, and return its norm.
 
-        Gram and Schmidt's projection is repeated if little is left, unless that is less than the least that counts.
+        `rest` may be the row itself. The Gram-Schmidt projection is repeated if the norm becomes small, unless it is
+        smaller than `least`.
         """
         size, filled = len(row), self.filled
         whole = np.sqrt(row @ row / size)
@@ -177,16 +179,16 @@ class Rows:
 
 
 class Batches:
-    """The samples that are in the batch of each step.
+    """Random batches of the samples.
 
     Parameters
     ----------
     samples : Samples
-        Those of the replica.
+        Samples of the replica.
     fraction : float
-        Share b of the examples in a batch.
+        Fraction b of the examples in a batch.
     shuffled : bool
-        Each example once in an epoch of 1/b steps, else batches are drawn independently.
+        Whether each example appears once in an epoch of 1/b steps. Otherwise batches are drawn independently.
     """
 
     def __init__(self, samples: Samples, fraction: float, shuffled: bool) -> None:
@@ -194,7 +196,10 @@ class Batches:
         self.slots = np.empty(0)
 
     def at(self, step: int) -> np.ndarray:
-        """Which samples (S,) are in the batch of a step; to be called for each step in turn."""
+        """Return a mask (S,) of the samples in the batch of a step.
+
+        It must be called for all steps in order.
+        """
         if not self.shuffled:
             return self.samples.uniform() < self.fraction
         batches = round(1 / self.fraction)
@@ -204,7 +209,7 @@ class Batches:
 
 
 def mean_field(teacher: LabelTeacher) -> float:
-    r"""The mean :math:`\langle yu\rangle = 2\langle p'(u)\rangle` of the teacher's field in the gauge y = 1 (Stein).
+    r"""Return the mean :math:`\langle yu\rangle = 2\langle p'(u)\rangle` of the teacher's field in the gauge y = 1.
 
     >>> from statmech.convex.teachers import Sign
     >>> round(mean_field(Sign(flip=0.1)), 6)              # 0.8 sqrt(2/pi)
@@ -214,18 +219,18 @@ def mean_field(teacher: LabelTeacher) -> float:
 
 
 def field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarray:
-    r"""The field t = y u below which a given fraction of the examples lies.
+    r"""Compute the quantiles of the field t = y u over the examples.
 
     .. math:: \int_{-\infty}^t 2\varphi(v)\,p(v)\,dv = U
 
-    Closed for labels that are the sign of the field, whether flipped or not; tabulated for others.
+    A closed form is used if labels are the sign of the field, with or without flips, and a table for other labels.
 
     Parameters
     ----------
     teacher : LabelTeacher
         How labels depend on its field.
     probability : array (S,)
-        Shares U, above 0 and below 1.
+        Probabilities U, above 0 and below 1.
 
     Returns
     -------
@@ -248,10 +253,10 @@ def field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarra
 
 
 def _tabulated(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
-    """The field as a smooth function of the normal of equal probability, by cubic pieces of the exact slope.
+    """Interpolate the field as a function of the standard normal with the same quantile.
 
-    Let L(t) be the probability of a field below -t < 0. That of a field above t is 2 Phi(-t) - L(t), for p(-u) is
-    1 - p(u): neither tail is a difference of numbers near 1.
+    Cubic pieces have the exact slope. Let L(t) be the probability of a field below -t < 0. Since p(-u) = 1 - p(u), the
+    probability of a field above t is 2 Phi(-t) - L(t). Thus neither tail is a difference of numbers near 1.
     """
     from scipy.interpolate import CubicHermiteSpline
 
@@ -270,7 +275,7 @@ def _tabulated(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _places(replica: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Uniform variables (S,), one in each interval, in increasing order, and the normals of equal probability."""
+    """Draw one uniform variable in each of S intervals, in increasing order. Returns also their normal quantiles."""
     rng = np.random.default_rng([replica, size])
     uniform = (np.arange(size) + rng.random(size)) / size
     return uniform, _matched(quantile(uniform), 0.0)
@@ -278,17 +283,18 @@ def _places(replica: int, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=64)
 def _teacher_quantiles(teacher: LabelTeacher, replica: int, size: int) -> np.ndarray:
+    """Return the teacher's field (S,) in increasing order, with the exact mean and mean square."""
     return _matched(field_quantiles(teacher, _places(replica, size)[0]), mean_field(teacher))
 
 
 def _matched(values: np.ndarray, mean: float) -> np.ndarray:
-    """Values shifted and scaled so that they have this mean and the mean square 1."""
+    """Shift and scale values to this mean and the mean square 1."""
     values = values - np.mean(values)
     return mean + values * np.sqrt((1 - mean * mean) / np.mean(values * values))
 
 
 def _order(replica: int, size: int, column: int) -> np.ndarray:
-    """The numbers 0 to S - 1 in the order of a column: in Gray's code, point by point, all digits of the index."""
+    """Return the numbers 0 to S - 1 in the order of a column, by doubling with one digit of the index at a time."""
     digits = _scrambled(replica, size, column // BLOCK)[:, column % BLOCK]
     order = np.empty(size, np.intp)
     order[0], filled = digits[-1], 1
@@ -300,16 +306,16 @@ def _order(replica: int, size: int, column: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def _scrambled(replica: int, size: int, block: int) -> np.ndarray:
-    """The scrambled generators (k, columns) of a block of columns, and in the last row its shift."""
+    """Scramble the generators (k, columns) of a block of columns. The last row of the result is the shift."""
     count, first = (
         size.bit_length() - 1,
         BLOCK * (block % (TABULATED // BLOCK)),
-    )  # more begin again, scrambled otherwise
+    )  # further blocks reuse columns with another scramble
     columns = min(1 << (first + BLOCK - 1).bit_length(), TABULATED)
     plain = generators(columns)[:count, first : first + BLOCK] >> (DIGITS - count)
     rng = np.random.default_rng([replica, size, block])
     places = 1 << np.arange(count)[::-1, None]
     mixed = np.zeros_like(plain)
     for place, images in zip(places, places + rng.integers(places, size=plain.shape), strict=True):
-        mixed ^= np.where(plain & place, images, 0)  # a digit and, at random, those behind it
+        mixed ^= np.where(plain & place, images, 0)  # each digit adds itself and random lower digits
     return np.vstack([mixed, rng.integers(size, size=plain.shape[1])])

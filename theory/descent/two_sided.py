@@ -1,22 +1,23 @@
-r"""Descent on stored examples for N -> infinity when its steps act on single weights: samples of weights, too.
+r"""Descent on stored examples for N -> infinity when steps act on single weights: samples of examples and weights.
 
-Soft thresholds, signs and Adam change the weights in other directions than those along which the examples have
-answered, and what they do depends on the distribution of the teacher's weights. So weights are samples w, as examples
-are, with directions :math:`e_k` orthonormal in the mean over weights, the teacher's weights first. X, the matrix of the
-inputs over :math:`\sqrt N`, is asked from both sides:
+Soft thresholds, signs and Adam change the weights in directions other than the forces of the examples, and their effect
+depends on the distribution of the teacher's weights. Weights are therefore sampled, just as examples are. Their
+directions :math:`e_k` are orthonormal in the mean over weights, and the first one is the teacher. The matrix X of the
+inputs over :math:`\sqrt N` is multiplied from both sides:
 
-- for the fields of weights. Their part outside the known e's is a new e, with the image
-  :math:`A = \xi + \alpha^{-1/2}\sum_j\langle B_je\rangle f_j`;
-- for the force of slopes. Their part outside the known f's is a new f, with the answer
+- by the weights, for their fields. The component of the weights orthogonal to the known e's gives a new e, with the
+  image :math:`A = \xi + \alpha^{-1/2}\sum_j\langle B_je\rangle f_j`.
+- by the slopes, for their force. The component of the slopes orthogonal to the known f's gives a new f, with the answer
   :math:`B = \zeta + \alpha^{1/2}\sum_k\langle A_kf\rangle e_k`, in units of :math:`X^Tf` over :math:`\sqrt\alpha`.
 
-The normals :math:`\xi` and :math:`\zeta` are what X has not been asked before, orthogonal to all f and to all e, and
-the sums are what it has answered from the other side, for
+The normals :math:`\xi` and :math:`\zeta` are the unknown part of X, orthogonal to all f and to all e. The sums are
+known from earlier products from the other side, since
 :math:`\langle B_je_k\rangle = \sqrt\alpha\,\langle A_kf_j\rangle` for all j and k. Fields and forces are
 
 .. math:: h = \sum_k\langle e_kz\rangle A_k, \qquad X^T\mathbf G = \sqrt\alpha\,\sum_j\langle f_jG\rangle B_j .
 
-If steps are along forces only, a new e is the normal part of the newest B, and this is the ladder of one side.
+If steps follow only the forces, a new e is the normal part of the newest B, and the equations reduce to
+`theory.descent.ladder`.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from statmech.convex.weights import Weights
 from statmech.numerics.gaussian import quantile
 from theory.descent.samples import NEW, Columns, Rows, Samples
 
-OF_WEIGHTS = 1 << 32  # added to the number of a replica: a net of their own
-CERTAIN = 1e-16, 1 - 1e-16  # probabilities: normals beyond them are infinite
+OF_WEIGHTS = 1 << 32  # gives the weights another Sobol net than the examples
+CERTAIN = 1e-16, 1 - 1e-16  # normal quantiles outside this range are infinite
 
 
 class TwoSided:
-    """The directions on both sides, their images and their answers, in single precision.
+    """The directions of weights and slopes, and their products with the inputs (images and answers).
+
+    All are in single precision.
 
     Parameters
     ----------
@@ -56,18 +59,18 @@ class TwoSided:
         self.images.add()
 
     def start(self, length: float, R: float) -> np.ndarray:
-        """Weights (S,) of this length and cosine with the teacher's, normal across them."""
+        """Draw initial weights (S,) with this length and cosine with the teacher, normal perpendicular to it."""
         across = self._normal(np.empty(len(self.teacher)))
         return length * (R * self.teacher + np.sqrt(1 - R * R) * across)
 
     def parts(self, w: np.ndarray) -> tuple[float, float]:
-        """The components of weights along the teacher's and across them."""
+        """Return the components of weights parallel and perpendicular to the teacher."""
         along = float(np.mean(w * self.teacher))
         rest = w - along * self.teacher
         return along, float(np.sqrt(np.mean(rest * rest)))
 
     def fields(self, w: np.ndarray) -> np.ndarray:
-        """The fields (S,) of weights (S,); what is new in the weights is a direction more."""
+        """Compute the fields (S,) of weights (S,), and add a direction if the weights have a new part."""
         w = w.astype(self.columns.dtype)
         if (e := _new(self.directions, w)) is not None:
             image = self.samples.normal(self.images.next())
@@ -77,7 +80,7 @@ class TwoSided:
         return (_means(self.directions, w) @ self.images.filled).astype(float)
 
     def force(self, G: np.ndarray) -> np.ndarray:
-        r"""The force :math:`X^T\mathbf G` (S,) on each weight."""
+        r"""Compute the force :math:`X^T\mathbf G` (S,) on each weight."""
         G = G.astype(self.columns.dtype)
         if (f := _new(self.slopes, G)) is not None:
             answer = self._normal(self.answers.next())
@@ -87,14 +90,17 @@ class TwoSided:
         return np.sqrt(self.alpha) * (_means(self.slopes, G) @ self.answers.filled).astype(float)
 
     def _normal(self, into: np.ndarray) -> np.ndarray:
-        """Write the next normal of the weights, off all directions and of mean square 1: these answer for X exactly."""
+        """Draw the next normal of the weights, orthogonal to all directions and with mean square 1.
+
+        Products with X are then exact.
+        """
         self.columns.normal(into)
         into *= 1 / self.directions.outside(into, into)
         return into
 
 
 def teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndarray:
-    """Weights of mean square 1, one piece of their mixture after the other, each in increasing order.
+    """Sample weights of mean square 1 by inversion, one component of their mixture after the other.
 
     Parameters
     ----------
@@ -122,7 +128,10 @@ def teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndarray:
 
 
 def _new(known: Rows, row: np.ndarray) -> np.ndarray | None:
-    """The part of a row outside all known ones, of mean square 1, where the next of them is; None if there is none."""
+    """Write the normalised component of a row orthogonal to the known rows to the next free row, and return it.
+
+    Returns None if the row is a combination of known rows.
+    """
     rest, least = known.next(), NEW[known.room.dtype.name] * float(np.sqrt(row @ row / len(row)))
     norm = known.outside(row, rest, least)
     if not norm > least:
@@ -132,4 +141,5 @@ def _new(known: Rows, row: np.ndarray) -> np.ndarray | None:
 
 
 def _means(rows: Rows, row: np.ndarray) -> np.ndarray:
+    """Return the scalar products of a row with all filled rows, as means over samples."""
     return np.asarray(rows.filled @ row / len(row))

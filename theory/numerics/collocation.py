@@ -1,7 +1,7 @@
 r"""Linear equations :math:`x' = M(t)x + d(t)` by collocation at the Gauss nodes of panels of t.
 
-The coefficients of a panel do not depend on x, so that one linear system gives the slopes at its nodes from the
-vector at its beginning. Panels whose highest Legendre coefficient is not small are halved.
+The coefficients do not depend on x, so that one linear system gives the slopes at the nodes of a panel as a function of
+the vector at its start. Panels whose highest Legendre coefficient is not small are halved.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from statmech.errors import SolverError
 from statmech.numerics.gaussian import legendre
 
-NODES = 12  # of a panel of t
+NODES = 12  # per panel
 TOLERANCE = 1e-7
 HALVINGS = 24
 
@@ -24,7 +24,7 @@ Coefficients = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 def solve(
     coefficients: Coefficients, start: np.ndarray, times: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """The vector x at each time.
+    """Solve for the vector x at each time.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def solve(
     times : array (T,)
         Increasing.
     scale
-        The sizes (..., n) beside which an error of vectors (..., n) is measured.
+        The sizes (..., n) relative to which errors of vectors (..., n) are measured.
 
     Returns
     -------
@@ -69,7 +69,10 @@ def solve(
 
 
 def _slopes(coefficients: Coefficients, panels: list[tuple[float, float]]) -> list[np.ndarray]:
-    """The slopes at the nodes of each panel (nodes, n, n + 1) that multiply the vector at its beginning, and 1."""
+    """Solve for the slopes at the nodes of each panel as affine functions (nodes, n, n + 1) of the vector at its start.
+
+    The last column multiplies 1.
+    """
     begin, end = np.asarray(panels).T
     t, to = begin[:, None] + (end - begin)[:, None] * legendre(NODES)[0], _to(legendre(NODES)[0])
     M, d = (part.reshape(*t.shape, *part.shape[1:]) for part in coefficients(t.reshape(-1)))
@@ -80,7 +83,10 @@ def _slopes(coefficients: Coefficients, panels: list[tuple[float, float]]) -> li
 
 
 def _propagated(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The vector at the ends of all panels (P + 1, n), and its slopes at their nodes (P, nodes, n)."""
+    """Propagate the vector through all panels. Returns it at their ends (P + 1, n), and its slopes at the nodes.
+
+    The slopes have the shape (P, nodes, n).
+    """
     weights, values, at_nodes = legendre(NODES)[1], [x], []
     for length, affine in zip(h, slopes, strict=True):
         at_nodes.append(affine @ np.append(x, 1.0))
@@ -92,25 +98,25 @@ def _propagated(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple
 def _rough(
     h: np.ndarray, values: np.ndarray, slopes: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Whether the last Legendre coefficient of the slopes in a panel is not small (P,)."""
+    """Return True for panels (P,) in which the last Legendre coefficient of the slopes is not small."""
     last = h[:, None] * abs(_series()[:, -1] @ slopes)
     return np.any(last > TOLERANCE * scale(np.maximum(abs(values[1:]), abs(values[:-1]))), axis=-1)
 
 
 def _series() -> np.ndarray:
-    """The matrix (nodes, nodes) that makes Legendre coefficients, along its second axis, of values at the nodes."""
+    """Return the matrix (nodes, coefficients) that converts values at the nodes to Legendre coefficients."""
     nodes, weights = legendre(NODES)
     return np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
 
 
 def _to(s: np.ndarray) -> np.ndarray:
-    """The weights (S, nodes) of values at the nodes of [0, 1] in the integrals from 0 to s of their interpolation."""
+    """Return the weights (S, nodes) that integrate the interpolation of values at the nodes from 0 to s (S,)."""
     integrals = np.polynomial.legendre.legint(np.eye(NODES), lbnd=-1, axis=0) / 2
     return np.polynomial.legendre.legval(2 * s - 1, integrals).T @ _series().T
 
 
 def _at(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """The vector at each time (T, n), from the panel it lies in."""
+    """Interpolate the vector at each time (T, n) within its panel."""
     panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(slopes) - 1)
     h = np.diff(edges)[panel]
     weights = _to((times - edges[panel]) / h)

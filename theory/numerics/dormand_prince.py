@@ -1,16 +1,16 @@
-r"""Dormand and Prince's method of order 8 for many small systems of differential equations side by side.
+r"""Dormand and Prince's method of order 8 for a batch of small systems of differential equations.
 
 One step from (t, y) evaluates the field at 12 stages,
 
 .. math:: k_i = f\Big(y + h\sum_{j<i} a_{ij}k_j\Big), \qquad y' = y + h\sum_i b_ik_i,
 
 and 3 more give the polynomial of degree 7 between y and y' that is evaluated at the recorded times (Hairer, Norsett &
-Wanner, *Solving Ordinary Differential Equations I*, section II.10). Each system, a lane
-of the last axis, has its own time and step size, and takes the same steps whatever its neighbours are.
+Wanner, *Solving Ordinary Differential Equations I*, section II.10). The systems form a batch, the last axis of arrays.
+Each system has its own time and step size, and its steps do not depend on the other systems.
 
-The step size follows the larger of two errors: Hairer's estimate for y', and, where a recorded time lies in the step,
-the last term of the polynomial over `SMOOTH`. The second matters at large t, where stability bounds the step: for
-y' = -zy/h with z = 6, close to that bound, the polynomial's error is 80 times the estimate for y'.
+The step size follows the larger of two errors: Hairer's estimate for y', and, if a recorded time lies in the step, the
+last term of the polynomial over `SMOOTH`. The second error matters at large t, where stability limits the step: for
+y' = -zy/h with z = 6, close to this limit, the polynomial's error is 80 times the estimate for y'.
 """
 
 from __future__ import annotations
@@ -29,44 +29,44 @@ from theory.numerics.tableau import ALL, STAGES, Tableau, tableau
 Field = Callable[[Array], Array]
 
 ORDER = 8
-FIRST = 0.1  # step size; where it is too large, it is reduced by rejections
-SAFETY, SLOWEST, FASTEST = 0.9, 0.2, 10.0  # of the change of the step size
+FIRST = 0.1  # rejections reduce a step that is too large
+SAFETY, SLOWEST, FASTEST = 0.9, 0.2, 10.0  # factors in the change of the step size
 LARGEST = 0.00839  # maximum of x^4 (1 - x)^3, the factor of the polynomial's last term
-SMOOTH = 16.0  # that term over the tolerance: 8 to 12 in smooth regions, 80 to 230 where stability bounds the step
-TOGETHER = 8  # recorded times that are evaluated together; their number is a multiple
-LEAST = 256  # recorded times of a program: one serves a config and its dense lines, and takes no longer
-MANY = 2**14  # values of all lanes, of which 256 times are 32 MiB: more are recorded at few times
+SMOOTH = 16.0  # last term over the tolerance: 8 to 12 in smooth regions, 80 to 230 where stability limits the step
+TOGETHER = 8  # the number of recorded times is a multiple of this
+LEAST = 256  # a config and its dense lines then share one program, which takes no longer
+MANY = 2**14  # for the complete batch; 256 recorded times take 32 MiB
 
 
 class State(NamedTuple):
-    """Steps attempted; of each lane its time and next step size (L,), its values (C, L), the stages; what is recorded.
+    """State of the integration of L systems with C variables each.
 
-    The first stage is the field at the lane's values, except before the first step.
+    The first stage is the field at the current values, except before the first step.
     """
 
-    attempts: Array
-    t: Array
-    h: Array
-    y: Array
+    attempts: Array  # number of attempted steps
+    t: Array  # time of each system (L,)
+    h: Array  # next step size (L,)
+    y: Array  # values (C, L)
     stages: Array
-    recorded: Array
+    recorded: Array  # values at the recorded times
 
 
 class Step(NamedTuple):
-    """An attempted step: each lane's time, step size and values at its end, the stages, and how many recorded times
-    are not after its beginning, and its end.
-    """
+    """An attempted step of all systems."""
 
-    t: Array
-    h: Array
-    y: Array
+    t: Array  # time at the end of the step (L,)
+    h: Array  # step size (L,)
+    y: Array  # values at the end of the step (C, L)
     stages: Array
-    first: Array
-    stop: Array
+    first: Array  # number of recorded times up to the start of the step (L,)
+    stop: Array  # number of recorded times up to the end of the step (L,)
 
 
 def padded(times: np.ndarray, values: int = 1) -> np.ndarray:
-    """Recorded times of so many values, filled up with inf so that few programs are compiled.
+    """Pad recorded times with inf, so that few programs are compiled.
+
+    `values` is the number of values that are recorded at each time.
 
     >>> padded(np.arange(9.0)).size
     256
@@ -78,29 +78,29 @@ def padded(times: np.ndarray, values: int = 1) -> np.ndarray:
 def integrate(
     field: Field, start: Array, times: Array, rtol: float, atol: Array, most: int | Array, begin: Array | float = 0.0
 ) -> tuple[Array, Array]:
-    """The solutions of dy/dt = field(y) with y(begin) = start at increasing times.
+    """Integrate dy/dt = field(y) with y(begin) = start, and return the solution at increasing times.
 
     Parameters
     ----------
     field
-        The derivative (C, L) at values (C, L): each lane's depends on that lane alone.
+        The derivative (C, L) at values (C, L). The L systems must not depend on each other.
     start : array (C, L)
-        Values of C variables in L lanes where they begin.
+        Initial values of C variables in L systems.
     times : array (T,)
-        Recorded times, filled up to a multiple of `TOGETHER` with inf.
+        Recorded times, padded with inf to a multiple of `TOGETHER`.
     rtol, atol : float, array (C, 1)
         A step's error is at most atol + rtol |y|.
     most
-        Attempted steps at which to stop.
+        Maximum number of attempted steps.
     begin : float, array (L,)
-        The time at which each lane begins.
+        Initial time of each system.
 
     Returns
     -------
     values : array (T, C, L)
-        Values at the finite times from `begin` on, and `start` at the others.
+        Values at finite times after `begin`, and `start` at the other times.
     completed : array (L,)
-        Whether a lane has reached the last finite time.
+        Whether a system has reached the last finite time.
     """
     constants = tableau()
     end = jnp.max(jnp.where(jnp.isfinite(times), times, 0.0))
@@ -126,7 +126,7 @@ def integrate(
             t=jnp.where(taken, step.t, state.t),
             h=step.h * _change(error, taken),
             y=jnp.where(taken, step.y, state.y),
-            # the others are 0: one that is not a number, times a weight of 0, would make all stages of the next step so
+            # the other stages are reset to 0, as NaN times a weight of 0 would make all stages of the next step NaN
             stages=jnp.zeros_like(step.stages).at[0].set(jnp.where(taken, step.stages[STAGES], step.stages[0])),
             recorded=_recorded(constants, state, step, taken, times),
         )
@@ -136,15 +136,15 @@ def integrate(
 
 
 def _moving(state: State, end: Array) -> Array:
-    """Lanes that have not reached the end, and whose step size is not lost in rounding."""
+    """Return True for systems that have not reached the end, and whose step size is not lost in rounding."""
     return (state.t < end) & (state.t + state.h > state.t)
 
 
 def _step(constants: Tableau, field: Field, state: State, times: Array, end: Array) -> Step:
-    """A step of each lane, with the polynomial's stages if a recorded time lies in any."""
+    """Attempt a step of each system, with the polynomial's stages if a recorded time lies in any step."""
     last = state.t + state.h >= end
     h, t = jnp.where(last, end - state.t, state.h), jnp.where(last, end, state.t + state.h)
-    # counted: a binary search would be a tenth of the program to compile
+    # counting, since a binary search would take a tenth of the compile time
     first, stop = (jnp.sum(times[:, None] <= at, axis=0) for at in (state.t, t))
     a = jnp.asarray(constants.a)
 
@@ -153,14 +153,14 @@ def _step(constants: Tableau, field: Field, state: State, times: Array, end: Arr
         new = field(state.y + h * jnp.tensordot(row, stages, 1))
         return jax.lax.dynamic_update_index_in_dim(stages, new, index, 0)
 
-    # one loop, from the first stage only in the first step: the field is compiled once
+    # one loop, so that the field is compiled only once; the first stage is computed only in the first step
     until = jnp.where(jnp.any(stop > first), ALL, STAGES + 1)
     stages = jax.lax.fori_loop(jnp.where(state.attempts > 0, 1, 0), until, stage, state.stages)
     return Step(t, h, state.y + h * jnp.tensordot(a[STAGES], stages, 1), stages, first, stop)
 
 
 def _error(constants: Tableau, y: Array, step: Step, rtol: float, atol: Array) -> Array:
-    """The error of each lane's step over the tolerance."""
+    """Estimate the error of each system's step in units of the tolerance."""
     scale = atol + rtol * jnp.maximum(jnp.abs(y), jnp.abs(step.y))
 
     def part(weights: np.ndarray) -> Array:
@@ -174,13 +174,13 @@ def _error(constants: Tableau, y: Array, step: Step, rtol: float, atol: Array) -
 
 
 def _change(error: Array, taken: Array) -> Array:
-    """The factor of the step size after a step with this error; an error that is not a number is a large one."""
+    """Return the factor by which the step size changes after a step with this error. NaN counts as a large error."""
     factor = jnp.clip(SAFETY * jnp.maximum(error, FASTEST**-ORDER * SAFETY**ORDER) ** (-1 / ORDER), SLOWEST, FASTEST)
     return jnp.where(taken, factor, jnp.where(factor < 1, factor, SLOWEST))
 
 
 def _recorded(constants: Tableau, state: State, step: Step, taken: Array, times: Array) -> Array:
-    """The recorded values, with those at times in the step."""
+    """Write the values at times within the accepted steps into the recorded values."""
     change, (before, after) = step.y - state.y, (step.h * step.stages[0], step.h * step.stages[STAGES])
     higher = (step.h * jnp.tensordot(row, step.stages, 1) for row in constants.polynomial)
     terms = [change, before - change, 2 * change - before - after, *higher]

@@ -1,4 +1,4 @@
-"""Lanes: the cells that one compiled program integrates side by side."""
+"""Batches: cells that one compiled program integrates together."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def side_by_side(
     lanes: Callable[[P], int],
     solve: Callable[[P, list[int]], list[S]],
 ) -> list[S]:
-    """Solutions of cells: one for all of the same identity, and those of one program in lanes of the same call.
+    """Solve cells in batches. Cells of equal identity are solved once, and cells of one program share its calls.
 
     Parameters
     ----------
     identities
-        All that the equations of each cell and their start depend on.
+        Everything that determines the equations and the initial values of each cell.
     program
-        The program of the cell at an index.
+        Returns the program of the cell at an index.
     lanes
-        The number of cells that a program integrates side by side.
+        Returns the number of cells that a program integrates in one call.
     solve
-        The solutions of the cells at some indices, all of one program.
+        Returns the solutions of the cells at the given indices, which have the same program.
     """
     first: dict[Any, int] = {}
     for at, identity in enumerate(identities):
@@ -49,7 +49,7 @@ def side_by_side(
 
 
 def with_last_again(members: Sequence[S]) -> list[S]:
-    """Members and the last of them again, as many as a program is compiled for.
+    """Pad members by repeating the last one, to the batch size for which a program is compiled.
 
     >>> with_last_again("ab")
     ['a', 'b', 'b', 'b', 'b', 'b', 'b', 'b']
@@ -58,7 +58,7 @@ def with_last_again(members: Sequence[S]) -> list[S]:
 
 
 def check_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:
-    """Raise `SolverError` for the first cell whose rows are not finite, or end before the last time."""
+    """Raise `SolverError` for the first cell whose rows are not finite or end before the last time."""
     for cell, own, done in zip(cells, rows, completed, strict=False):
         if not (done and np.isfinite(own).all()):
             raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {last:g}")

@@ -1,4 +1,4 @@
-"""Pieces of time: where equations jump, no step of their integration may cross."""
+"""Pieces of time between jumps of the equations, which no integration step may cross."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from theory.numerics.dormand_prince import padded
 
 
 class Piece(NamedTuple):
-    """A piece: its beginning, the times to integrate to, counted from there, and how many of them are recorded ones.
+    """A piece of time: its start, times relative to the start, and how many of these times are recorded.
 
-    The last of the times is the end of the piece, where the next one begins.
+    The last time is the end of the piece, at which the next piece starts.
     """
 
     begin: float
@@ -23,9 +23,9 @@ class Piece(NamedTuple):
 
 
 def pieces(starts: Sequence[float], times: np.ndarray) -> Iterator[Piece]:
-    """The pieces that begin at these times, the first at 0, each with the recorded times (T,) in it.
+    """Split recorded times (T,) into pieces that start at the given times, the first at 0.
 
-    A recorded time at an edge belongs to the piece that begins there.
+    A recorded time at an edge belongs to the piece that starts there.
 
     >>> [(piece.begin, piece.times.tolist(), piece.recorded) for piece in pieces([0.0, 5.0], np.array([1.0, 5.0, 9.0]))]
     [(0.0, [1.0, 5.0], 1), (5.0, [0.0, 4.0], 2)]
@@ -43,15 +43,15 @@ def in_pieces(
     start: Array,
     times: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows (T, C, L) of a solution that is integrated piece by piece, and which lanes (L,) are complete.
+    """Integrate piece by piece. Returns the solution (T, C, L) and a mask (L,) of completed batch elements.
 
     Parameters
     ----------
     solve
-        Of the beginning of a piece, the rows (C, L) there, and times from there on, filled up with inf: the rows at
-        these times, and which lanes reach the last.
+        Integrates one piece. Its arguments are the start of the piece, the rows (C, L) there, and times relative to
+        the start, padded with inf. It returns the rows at these times, and a mask of completed batch elements.
     starts
-        The times at which pieces begin, the first at 0.
+        The times at which pieces start, the first at 0.
     start : array (C, L)
         The rows at t = 0.
     times : array (T,)

@@ -1,14 +1,14 @@
-r"""Generators of Sobol's net: what the binary digits of a point's index add to its coordinates.
+r"""Generators of Sobol's net: the numbers that the binary digits of a point's index add to its coordinates.
 
 Column d has a primitive polynomial :math:`x^m + c_1x^{m-1} + \dots + 1` over the field of two elements, and m odd
-numbers :math:`v_1,\dots,v_m`, :math:`v_j < 2^j`. Further ones follow, digit by digit modulo 2,
+numbers :math:`v_1,\dots,v_m` with :math:`v_j < 2^j`. Further numbers follow, digit by digit modulo 2,
 
 .. math:: v_j = 2c_1v_{j-1}\oplus 2^2c_2v_{j-2}\oplus\dots\oplus 2^mv_{j-m}\oplus v_{j-m},
 
 and the generator of the j-th digit is :math:`v_j/2^j`.
 
-SciPy tabulates 21,201 columns by Joe & Kuo, SIAM J. Sci. Comput. 30, 2635 (2008). The first 64 are repeated here, as
-importing `scipy.stats` takes longer than most theory needs them for.
+SciPy tabulates 21,201 columns by Joe & Kuo, SIAM J. Sci. Comput. 30, 2635 (2008). The first 64 columns are repeated
+here, since importing `scipy.stats` takes longer than most theory calculations that need them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 
-DIGITS = 16  # binary digits of the coordinates: 2^16 points at most
-# of columns 1 to 63: the polynomial as a binary number, and v_1 to v_m; column 0 has v_j = 1
+DIGITS = 16  # binary digits of the coordinates, for at most 2^16 points
+# columns 1 to 63: the polynomial as a binary number, and v_1 to v_m (column 0 has v_j = 1)
 POLYNOMIALS = """
 3 1; 7 1 3; 11 1 3 1; 13 1 1 1; 19 1 1 3 3; 25 1 3 5 13; 37 1 1 5 5 17; 41 1 1 5 5 5; 47 1 1 7 11 19;
 55 1 1 5 1 1; 59 1 1 1 3 11; 61 1 3 5 5 31; 67 1 3 3 9 7 49; 91 1 1 1 15 21 21; 97 1 3 1 13 27 49;
@@ -35,17 +35,17 @@ POLYNOMIALS = """
 607 1 1 5 15 19 45 41 7 383; 617 1 3 7 7 31 19 83 137 221; 623 1 1 1 3 23 15 111 223 83;
 631 1 1 5 13 31 15 55 25 161; 637 1 1 3 13 25 47 39 87 257
 """
-FEW = 64  # columns of this table
+FEW = 64
 
 
 @lru_cache(maxsize=4)
 def generators(columns: int) -> np.ndarray:
-    """The generators (DIGITS, columns), times 2^DIGITS, of the first digit first.
+    """Return the generators (DIGITS, columns), times 2^DIGITS, from the first digit to the last.
 
     Parameters
     ----------
     columns : int
-        Number of columns, 21,201 at most.
+        Number of columns, at most 21,201.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def generators(columns: int) -> np.ndarray:
 
 
 def _numbers(polynomial: int, first: np.ndarray) -> np.ndarray:
-    """The numbers v_1 to v_DIGITS of a column."""
+    """Compute the numbers v_1 to v_DIGITS of a column."""
     degree = len(first)
     v = [*first[:DIGITS]]
     for j in range(degree, DIGITS):
@@ -79,7 +79,10 @@ def _numbers(polynomial: int, first: np.ndarray) -> np.ndarray:
 
 
 def _of_scipy(columns: int) -> np.ndarray:
-    """SciPy's points come in the order of Gray's code, in which the index 2^(j+1) - 1 has the single digit j."""
+    """Read the generators from SciPy's points.
+
+    SciPy returns points in the order of Gray's code, in which the index 2^(j+1) - 1 has the single digit j.
+    """
     from scipy.stats import qmc  # slow to import
 
     net, rows, drawn = qmc.Sobol(columns, scramble=False), [], 0

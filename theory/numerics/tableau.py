@@ -1,6 +1,6 @@
-r"""The coefficients of Dormand and Prince's method of order 8, those of SciPy's `DOP853`.
+r"""The coefficients of Dormand and Prince's method of order 8, as in SciPy's `DOP853`.
 
-They stand here because `scipy.integrate` takes a quarter of a second to import.
+They are repeated here because `scipy.integrate` takes a quarter of a second to import.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 STAGES, ALL = 12, 16  # stage 12 is the field at y', and 13 to 15 serve the polynomial
 
-# rows of the stages below the diagonal, in order; both errors, of 13 stages; the polynomial, of 16
+# stages: rows below the diagonal, in order; two errors with 13 coefficients; polynomial with rows of 16
 NUMBERS = """
 0.05260015195876773 0.0197250569845379 0.0591751709536137 0.02958758547680685 0 0.08876275643042054
 0.2413651341592667 0 -0.8845494793282861 0.924834003261792 0.037037037037037035 0 0 0.17082860872947386
@@ -46,7 +46,7 @@ NUMBERS = """
 
 
 class Tableau(NamedTuple):
-    """The coefficients a (16, 16), of the errors of order 5 and 3 (16,), and of the polynomial (4, 16)."""
+    """Coefficients of the stages (16, 16), of the errors of order 5 and 3 (16,), and of the polynomial (4, 16)."""
 
     a: np.ndarray
     fifth: np.ndarray
@@ -55,7 +55,7 @@ class Tableau(NamedTuple):
 
 
 def tableau() -> Tableau:
-    """The coefficients of the method.
+    """Return the coefficients of the method as arrays.
 
     >>> bool(np.allclose(tableau().a[STAGES].sum(), 1.0, rtol=1e-14))
     True

@@ -1,12 +1,12 @@
-r"""The online Attentive Perceptron for N -> infinity: early stopping as a learning rule of random modulation.
+r"""The online Attentive Perceptron for N -> infinity: early stopping as a learning rule with random modulation.
 
 Let u and v be the normalised fields of student and teacher, R their correlation, :math:`\sigma=\operatorname{sgn} v`
-and :math:`\kappa=\sigma u`. With features in random order, the partial fields (u(s), v(s)) of a fraction s of them are
-Brownian motions of correlation R. The bridge :math:`u(s) - s\,u(1)` is independent of u(1), and of v(1) too:
-:math:`\mathrm{cov} = sR - sR`. Given :math:`\kappa` the partial sums :math:`W(s) = \sigma u(s)` are therefore a
+and :math:`\kappa=\sigma u`. With features in random order, the partial fields (u(s), v(s)) of the first fraction s are
+Brownian motions of correlation R. The bridge :math:`u(s) - s\,u(1)` is independent of both u(1) and v(1), since
+:math:`\mathrm{cov} = sR - sR = 0`. Given :math:`\kappa` the partial sums :math:`W(s) = \sigma u(s)` are therefore a
 Brownian bridge from 0 to :math:`\kappa`, for any teacher. By reflection it crosses a level that rises from :math:`\tau`
 to :math:`\tau + c` (c = 0 except for `centred`) with probability :math:`e^{-2\tau(\tau+c-\kappa)}`. A fraction
-:math:`\rho` of the examples are probes, which do not stop. An example is thus learnt with probability
+:math:`\rho` of the examples are probes, which do not stop. An example is therefore learnt with probability
 
 .. math:: p(\kappa) = \Theta(-\kappa)\left[1 - A\,e^{2\tau\kappa}\right], \qquad A = (1-\rho)\,e^{-2\tau(\tau+c)},
 
@@ -32,10 +32,10 @@ over `memory` probes, a time :math:`T = \mathrm{memory}/(\rho N)` in t:
 :math:`T\dot{\hat m} = lm - \hat m` and :math:`T\dot{\hat V} = l^2(1-m^2) + (lm-\hat m)^2 - \hat V` with
 :math:`m = R\sqrt{2/\pi}`. This is exact for large memory and N at given T; T -> 0 if N alone is large.
 
-**Looks.** Looks at intervals of a fraction h of the features raise the level by :math:`\rho_c\sqrt h`, as in
-`theory.stopping.walks.many_looks`, but the steps are not Gaussian: a feature adds :math:`J_jx_j`, a product of two, and
-a chunk of c of them has the characteristic function :math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's
-formula for symmetric steps
+**Checks.** Comparing the sum with the level at intervals of a fraction h of the features has the effect of a level that
+is :math:`\rho_c\sqrt h` higher, as in `theory.stopping.walks.many_looks`. The steps are not Gaussian: each feature adds
+:math:`J_jx_j`, a product of two normals, and a chunk of c features has the characteristic function
+:math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's formula for symmetric steps
 
 .. math:: \rho_c = -\frac1\pi\int_0^\infty\lambda^{-2}\,\ln\frac{2\,[1-\phi_c(\lambda)]}{\lambda^2}\,d\lambda,
 
@@ -61,13 +61,13 @@ from statmech.scenarios.attention import AttentionCell
 from theory.online.rate_terms import ATOL, ATOL_Y, rate_terms
 
 RTOL = 1e-9
-BEYOND = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # the level: edges of panels of `share`
-PANEL_NODES = 16  # for 1e-10
-NEAR, FAR = 1e-2, 1e8  # the integrand of `overshoot` is constant below the first and negligible above the second
+BEYOND = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # panels of the integral in `share`
+PANEL_NODES = 16  # for an accuracy of 1e-10
+NEAR, FAR = 1e-2, 1e8  # the integrand of `overshoot` is constant at smaller and negligible at larger frequencies
 
 
 class Watch(NamedTuple):
-    """A level in units of the student's length: its initial value, its rise, and the fraction of probes."""
+    """A stopping level in units of the student's length: initial value, rise, and the fraction of probes."""
 
     tau: Array
     slope: Array
@@ -75,7 +75,10 @@ class Watch(NamedTuple):
 
 
 class AttentiveStudent(NamedTuple):
-    """log l, y = 1 - R, running mean and variance of margins; integrated over t: features / N, decision errors."""
+    """Order parameters: log l, y = 1 - R, running mean and variance of margins.
+
+    `work` and `errors` are integrals over t: the number of evaluated features over N, and of decision errors.
+    """
 
     log_length: Array
     y: Array
@@ -89,9 +92,9 @@ START = AttentiveStudent(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def learnt(watch: Watch, theta: Array) -> tuple[Averages, Array]:
-    r"""The averages of attentive perceptrons, and the fraction of decision errors.
+    r"""Compute the averages of attentive perceptrons, and the fraction of decision errors.
 
-    With the learning probability :math:`p(\kappa)` and the integrals of `theory.stopping.attention`.
+    The learning probability is :math:`p(\kappa)`. For the integrals see `theory.stopping.attention`.
 
     Parameters
     ----------
@@ -129,7 +132,7 @@ def learnt(watch: Watch, theta: Array) -> tuple[Averages, Array]:
 
 
 def share(watch: Watch, y: Array, spacing: Array = 0.0) -> Array:
-    r"""Mean fraction of the features evaluated, including probes and the delay of looks.
+    r"""Return the mean fraction of evaluated features, including probes and the delay between checks.
 
     With :math:`s = \tau^2/x^2` the first-passage density is a piece of a Gaussian,
 
@@ -142,7 +145,7 @@ def share(watch: Watch, y: Array, spacing: Array = 0.0) -> Array:
     y : float or array
         :math:`1 - R`.
     spacing : float or array
-        Spacing of the looks, as a fraction of the features.
+        Spacing of the checks, as a fraction of the features.
 
     Returns
     -------
@@ -164,14 +167,15 @@ def share(watch: Watch, y: Array, spacing: Array = 0.0) -> Array:
 
 @cache
 def overshoot(chunk: int) -> float:
-    r"""Mean overshoot of a level, in standard deviations of a step, by sums of products of normals.
+    r"""Return the mean overshoot of a level, in standard deviations of a step.
 
-    :math:`\rho_c` of `theory.stopping.attention` by Spitzer's formula, for steps of `chunk` products.
+    A step is a sum of `chunk` products of two normals, and the overshoot :math:`\rho_c` follows from Spitzer's formula
+    (`theory.stopping.attention`).
 
     Parameters
     ----------
     chunk : int
-        Features between two looks.
+        Number of features between two checks.
 
     Returns
     -------
@@ -190,18 +194,18 @@ def overshoot(chunk: int) -> float:
 
 
 class Settings(NamedTuple):
-    """Numbers of several students, arrays (lanes,), and the boundary that they share."""
+    """Parameters of several students, arrays (batch,), and their common boundary."""
 
     boundary: Boundary
     error_rate: Array
     probes: Array
     forget: Array  # the rate 1/T of the margin statistics
-    spacing: Array  # spacing of the looks, as a fraction of the features
-    delay: Array  # by which looks raise the level
+    spacing: Array  # spacing of the checks, as a fraction of the features
+    delay: Array  # effective rise of the level by the spacing of the checks
 
 
 def settings_of(cells: Sequence[AttentionCell]) -> Settings:
-    """The settings of cells of one boundary."""
+    """Collect the parameters of cells with the same boundary."""
     rows = [
         (
             cell.error_rate,
@@ -216,7 +220,7 @@ def settings_of(cells: Sequence[AttentionCell]) -> Settings:
 
 
 def watch(settings: Settings, state: AttentiveStudent) -> Watch:
-    """The levels for students in these states, raised by the overshoot."""
+    """Compute the levels for students in these states, raised by the overshoot."""
     length = np.exp(state.log_length)
     mean, variance = state.mean / length, state.variance / length**2
     tau = threshold(settings.boundary, settings.error_rate, mean, variance)
@@ -224,7 +228,7 @@ def watch(settings: Settings, state: AttentiveStudent) -> Watch:
 
 
 def rates(settings: Settings, state: AttentiveStudent) -> AttentiveStudent:
-    """Time derivatives of the states."""
+    """Compute the time derivatives of the states."""
     level, length, R = watch(settings, state), np.exp(state.log_length), 1 - state.y
     averages, errors = learnt(level, angle_from_versine(state.y))
     log_length, y = map(sum, rate_terms(averages, state.y, length, None))
@@ -241,9 +245,10 @@ def rates(settings: Settings, state: AttentiveStudent) -> AttentiveStudent:
 
 
 def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> AttentiveStudent:
-    """The states of students at one boundary at each time, arrays (cells, T), for initial weights from N(0, 1).
+    """Integrate the states of students with one boundary to each time, arrays (cells, T).
 
-    All take the same steps, which the largest of their errors sets. Raises `SolverError`.
+    Initial weights are drawn from N(0, 1). All students share the step size, which the largest of their errors limits.
+    Raises `SolverError`.
 
     >>> from statmech import Attention
     >>> cells = Attention(attention="brownian-bridge", error_rate=[0.05, 0.1], t=[5]).cells()

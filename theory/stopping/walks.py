@@ -1,9 +1,9 @@
 r"""Decision errors and savings of early stopping of a margin (Pelossof & Ying, The Attentive Perceptron).
 
 The levels and their errors for Brownian motion (n large) are in `statmech.boundaries`. Steps are discrete: a walk
-overshoots its boundary between two looks, so all errors are slightly smaller than these. `decision` is exact for
-Gaussian steps and any looks; `many_looks` is Brownian motion below a level that is raised by the mean overshoot,
-:math:`\rho\sqrt{\sigma^2 h}` with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}` and looks of spacing h (Siegmund, Sequential
+overshoots its boundary between two checks, so that all errors are slightly smaller. `decision` is exact for Gaussian
+steps and any check times. `many_looks` describes Brownian motion below a level that is raised by the mean overshoot
+:math:`\rho\sqrt{\sigma^2 h}`, with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}` and checks of spacing h (Siegmund, Sequential
 Analysis, 1985).
 """
 
@@ -22,26 +22,26 @@ from statmech.boundaries import threshold as threshold
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import composite_legendre, density
 
-PANEL_NODES, PANEL = 8, 2.0  # Gauss-Legendre nodes per panel, and the width of a panel in standard deviations of a step
+PANEL_NODES, PANEL = 8, 2.0  # the width is in standard deviations of a step
 
 
 class Decision(NamedTuple):
-    """The probability of a decision error, and the mean number of features evaluated."""
+    """Probability of a decision error, and mean number of evaluated features."""
 
     error: float
     features: float
 
 
 def mean_share(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
-    r"""Mean fraction of the features that is evaluated, :math:`\langle\min(T, 1)\rangle` of the first-passage time T.
+    r"""Return the mean fraction of evaluated features, :math:`\langle\min(T, 1)\rangle` with T the first-passage time.
 
-    It is :math:`\int_0^1 P(T>s)\,ds`, and by Wald's identity :math:`m\langle\min(T, 1)\rangle` is the mean of the walk
-    where it ends,
+    It is :math:`\int_0^1 P(T>s)\,ds`. By Wald's identity :math:`m\langle\min(T, 1)\rangle` is the mean of the walk at
+    its end,
 
     .. math:: \tau\,\Phi(-a) + m\,\Phi(a) - (m+\tau)\,e^{2m\tau/\sigma^2}\,\Phi(b),
               \qquad a, b = \frac{\pm\tau-m}{\sigma},
 
-    which loses its digits where :math:`m\tau/\sigma^2` is small; there the integral is smooth.
+    which suffers from cancellation if :math:`m\tau/\sigma^2` is small. In this case the integral is smooth.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def mean_share(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarr
 
 
 def crossing(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
-    r"""Probability that Brownian motion reaches the level :math:`\tau\ge0` before its end.
+    r"""Return the probability that Brownian motion reaches the level :math:`\tau\ge0` before its end.
 
     .. math:: \Phi\!\left(\frac{m-\tau}\sigma\right) + e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{-\tau-m}\sigma\right)
 
@@ -79,12 +79,12 @@ def crossing(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray
     tau : array_like
         Level, 0 or more.
     mean, variance : array_like
-        Of the sum at its end.
+        Mean and variance of the complete sum.
 
     Returns
     -------
     array
-        Probabilities, of the broadcast shape.
+        Probabilities, in the broadcast shape.
 
     Examples
     --------
@@ -104,25 +104,25 @@ def many_looks(
     theta: ArrayLike = 0.0,
     slope: ArrayLike = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Decision error and mean fraction of features of Gaussian steps with equally spaced looks.
+    r"""Approximate decision error and mean fraction of features for Gaussian steps with equally spaced checks.
 
-    Reflection at the raised level. A walk that stops has overshot the level, and on average evaluated h/4 of the
-    features more than Brownian motion: with drift :math:`\mu` the mean overshoot is
+    The reflection principle is applied at the raised level. A walk that stops has overshot the level, and on average
+    evaluated h/4 of the features more than Brownian motion: with drift :math:`\mu` the mean overshoot is
     :math:`\rho\sqrt{\sigma^2h}+\mu h/4` (Siegmund 1985). For :math:`\tau` of at least 2 standard deviations of a step
-    the error is accurate to 0.3 % with 30 looks and 0.01 % with 300, the fraction to 1e-3 and 3e-5.
+    the error is accurate to 0.3 % with 30 checks and 0.01 % with 300 checks, the fraction to 1e-3 and 3e-5.
 
     Parameters
     ----------
     tau : array_like
         Level at which the walk stops.
     apart : array_like
-        Spacing h of the looks, as a fraction of the features.
+        Spacing h of the checks, as a fraction of the features.
     mean, variance : array_like
         Mean and variance of the complete sum.
     theta : array_like
         Threshold of the decision: a walk that ends below it is an error if it stopped.
     slope : array_like
-        Rise of the boundary by the end. Arguments broadcast.
+        Rise of the boundary from start to end. Arguments broadcast.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def many_looks(
 
 
 def _integrated_share(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """The integral over root = sqrt(s), on panels that halve towards 0, where a close boundary is crossed."""
+    """Integrate over root = sqrt(s), on panels that shrink towards 0 to resolve the crossing of a close boundary."""
     nodes, weight = composite_legendre(np.append(0.0, 2.0 ** np.arange(-20, 1)), 24)
     root = nodes.reshape(-1, *[1] * tau.ndim)
     at, width = mean * root**2, np.sqrt(variance) * root
@@ -151,10 +151,10 @@ def _integrated_share(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -
 def decision(
     tau: float, looks: ArrayLike, mean: float, variance: float, theta: float = 0.0, slope: float = 0.0
 ) -> Decision:
-    r"""Decision error and mean number of features of a walk of Gaussian steps, exactly.
+    r"""Compute decision error and mean number of features for a walk of Gaussian steps, exactly.
 
-    The density of the sums that have not crossed is propagated from look to look on Gauss-Legendre panels; at the last
-    look nothing is decided too early. Equally spaced looks share one matrix.
+    The density of the sums that have not crossed is propagated from check to check on Gauss-Legendre panels. A decision
+    at the last check is never too early. Equally spaced checks share one matrix.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def decision(
     theta : float
         Threshold that the complete sum is compared with.
     slope : float
-        Rise of the boundary by the end, m for `centred` sums.
+        Rise of the boundary from start to end, m for `centred` sums.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def decision(
     Raises
     ------
     ScenarioError
-        For looks that do not increase.
+        For `looks` that do not increase.
 
     Examples
     --------
@@ -211,20 +211,20 @@ def decision(
 
 
 class Kernel(NamedTuple):
-    """A step's transition densities between the nodes of a panel and of its neighbours."""
+    """Transition densities of a step between the nodes of a panel and of its neighbours."""
 
-    alive: np.ndarray  # the density before a step at all nodes, a part of an array that is 0 beyond both ends
-    windows: np.ndarray  # (panels, neighbouring nodes), views of that array
-    densities: np.ndarray  # (neighbouring nodes, nodes): the same for all panels, which have one width
+    alive: np.ndarray  # density before a step at all nodes, a part of an array with zeros at both ends
+    windows: np.ndarray  # (panels, neighbouring nodes), views of this array
+    densities: np.ndarray  # (neighbouring nodes, nodes), the same for all panels, which have equal widths
 
     def __call__(self, alive: np.ndarray) -> np.ndarray:
-        """The density after a step at all nodes, of that before it."""
+        """Propagate the density at all nodes by one step."""
         self.alive[:] = alive
         return (np.ascontiguousarray(self.windows) @ self.densities).ravel()
 
 
 def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> Kernel:
-    """The kernel of a step between the panels that REACH standard deviations connect."""
+    """Make the transition kernel of a step between panels at a distance of up to `REACH` standard deviations."""
     width, reach = nodes[PANEL_NODES] - nodes[0], REACH * deviation
     before, after = (max(0, int(np.ceil((reach + side * mean) / width)) + 1) for side in (1, -1))
     first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)
@@ -237,5 +237,5 @@ def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: floa
 
 
 def _panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of Gauss-Legendre panels of approximately this width."""
+    """Return nodes and weights of Gauss-Legendre panels of approximately this width."""
     return composite_legendre(np.linspace(low, high, max(2, int(np.ceil((high - low) / width)) + 1)), PANEL_NODES)

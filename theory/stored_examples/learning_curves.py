@@ -20,7 +20,10 @@ Equations = Callable[[np.ndarray, float], Curve]
 
 
 def _without_noise(curve: Callable[[np.ndarray], Curve]) -> Equations:
-    """The equations of a learner that needs the teacher in the version space: NaN with noise, when it is not."""
+    """Return a learner's equations as a function of alpha and flip, with NaN for flip > 0.
+
+    With flipped labels the version space does not contain the teacher, and the equations do not hold.
+    """
 
     def equations(alpha: np.ndarray, flip: float) -> Curve:
         return curve(alpha) if flip == 0 else Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
@@ -38,11 +41,11 @@ LEARNERS: dict[str, Equations] = {
 
 
 def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
-    r"""Generalization error of each learner of P = alpha N stored examples, for N -> infinity.
+    r"""Compute the generalization error of each learner of P = alpha N stored examples, for N -> infinity.
 
     .. math:: \epsilon_g = \arccos(R)/\pi
 
-    Equations and their sources: `theory.stored_examples.replica`.
+    For the equations and their sources see `theory.stored_examples.replica`.
 
     Parameters
     ----------
@@ -54,17 +57,17 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        On (learner, alpha): `R`, `eps_g`, `kappa` (smallest stability; NaN for Bayes, for which we have no equation,
-        and -inf where stabilities are Gaussian), `residual` (relative residual of the saddle-point equations, 0 for
-        closed forms) and `exists`. Where a learner does not exist (maximum stability beyond `noisy_capacity(flip)`), or
-        we have no equations for it (Gibbs and Bayes with noise), `exists` is False and the others are NaN.
+        On (learner, alpha): `R`, `eps_g`, `kappa` (smallest stability, NaN for Bayes because no equation is known, and
+        -inf if stabilities are Gaussian), `residual` (relative residual of the saddle-point equations, 0 for closed
+        forms) and `exists`. Where a learner does not exist (maximum stability for alpha above `noisy_capacity(flip)`),
+        or no equations are implemented (Gibbs and Bayes with noise), `exists` is False and the others are NaN.
 
     Raises
     ------
     ScenarioError
         For alpha <= 0 or flip outside [0, 0.5].
     SolverError
-        Naming an alpha at which the equations were not solved.
+        If the equations are not solved. The message names an alpha.
 
     Examples
     --------
@@ -95,7 +98,10 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
 
 
 def curve_of(name: str, alpha: np.ndarray, flip: float) -> Curve:
-    """One learner's state at each alpha; raises `SolverError` naming an alpha at which its equations are not solved."""
+    """Solve a learner's equations at each alpha.
+
+    Raises `SolverError`, which names an alpha, if the equations are not solved.
+    """
     curve = LEARNERS[name](alpha, flip)
     off = alpha[curve.residual > replica.TOLERANCE]
     if off.size:
@@ -104,26 +110,26 @@ def curve_of(name: str, alpha: np.ndarray, flip: float) -> Curve:
 
 
 def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
-    r"""Fraction of the 2^P labellings of P points in general position that a perceptron in N dimensions can store.
+    r"""Return the fraction of the 2^P labellings of P points that a perceptron in N dimensions can store.
 
     .. math:: 2^{1-P}\sum_{k=0}^{N-1}\binom{P-1}{k}
 
-    (Cover 1965).
+    for points in general position (Cover 1965).
 
     Parameters
     ----------
     P, N : array_like of int
-        Points and dimensions, at least 1; they broadcast.
+        Numbers of points and dimensions, at least 1. They broadcast.
 
     Returns
     -------
     array
-        The fraction, of the broadcast shape.
+        The fraction, in the broadcast shape.
 
     Raises
     ------
     ScenarioError
-        For P or N below 1, or not a whole number.
+        If P or N is less than 1 or not an integer.
 
     Examples
     --------
@@ -133,7 +139,7 @@ def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
     P, N = np.broadcast_arrays(np.asarray(P), np.asarray(N))
     for name, value in (("P", P), ("N", N)):
         if not np.all((value >= 1) & (np.round(value) == value)):
-            raise ScenarioError([((name,), "must be a whole number of at least 1")])
+            raise ScenarioError([((name,), "must be an integer of at least 1")])
     return np.where(P <= N, 1.0, bdtr(np.minimum(N, P) - 1.0, (P - 1).astype(int), 0.5))
 
 

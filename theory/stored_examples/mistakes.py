@@ -1,8 +1,8 @@
-r"""A bound on the mistakes that a perceptron makes before it is right on all examples.
+r"""A bound on the number of mistakes of a perceptron before it classifies all examples correctly.
 
 (Block 1962, Novikoff 1962.) Let a student :math:`\mathbf u` of length 1 have a margin :math:`\mathbf u\cdot\mathbf
-z\ge\gamma>0` on all examples times labels z, and let :math:`|\mathbf z|\le R`. From w = 0 every mistake adds a z with
-:math:`\mathbf w\cdot\mathbf z\le 0`, so after M mistakes
+z\ge\gamma>0` on all examples times labels z, and let :math:`|\mathbf z|\le R`. Starting at w = 0, every mistake adds a
+z with :math:`\mathbf w\cdot\mathbf z\le 0`, so that after M mistakes
 
 .. math:: \mathbf u\cdot\mathbf w \ge M\gamma, \qquad |\mathbf w|^2 \le M R^2, \qquad\text{so}\quad M \le (R/\gamma)^2
 
@@ -19,23 +19,23 @@ from statmech.errors import ScenarioError
 
 
 def mistake_bound(radius: ArrayLike, margin: ArrayLike) -> np.ndarray:
-    r"""Bound on the number of mistakes of a perceptron, Block and Novikoff's convergence theorem.
+    r"""Bound the number of mistakes of a perceptron by the convergence theorem of Block and Novikoff.
 
     .. math:: M \le (R/\gamma)^2
 
-    With inputs of length :math:`\sqrt N` and a stability :math:`\kappa` it is :math:`N/\kappa^2`.
+    With inputs of length :math:`\sqrt N` and a stability :math:`\kappa` the bound is :math:`N/\kappa^2`.
 
     Parameters
     ----------
     radius : array_like
         Length of the longest example.
     margin : array_like
-        Margin of a student of unit length (`simulate.margin`); broadcasts with `radius`.
+        Margin of a student of unit length (`simulate.margin`). It broadcasts with `radius`.
 
     Returns
     -------
     array
-        The bound; infinite where the margin is not positive.
+        The bound, infinite where the margin is not positive.
 
     Raises
     ------

@@ -4,38 +4,40 @@ Inputs :math:`\xi\sim N(0, I)`, labels :math:`S = \pm\mathrm{sgn}(\mathbf w^*\cd
 :math:`p_f`. Write :math:`a = (1-2p_f)\sqrt{2/\pi}` for the correlation of label and teacher's field,
 :math:`\theta` for the angle between student and teacher, :math:`R = \cos\theta`, :math:`s = \sin\theta`.
 
-**Hebb**, :math:`\mathbf w = \sum_\mu S^\mu\xi^\mu`, is signal :math:`\alpha a` along the teacher and noise
-:math:`\sqrt\alpha` across it: :math:`\tan\theta = 1/(a\sqrt\alpha)`.
+**Hebb**, :math:`\mathbf w = \sum_\mu S^\mu\xi^\mu`, has the signal :math:`\alpha a` parallel to the teacher and the
+noise :math:`\sqrt\alpha` perpendicular to it: :math:`\tan\theta = 1/(a\sqrt\alpha)`.
 
-**Pseudo-inverse** (Adaline). S is :math:`a v` and a rest of variance :math:`1-a^2`, uncorrelated with the teacher's
-field v. Below :math:`\alpha = 1` all labels are met exactly by the shortest w, above it w is the least-squares fit:
+**Pseudo-inverse** (Adaline). S is :math:`a v` plus a rest of variance :math:`1-a^2`, uncorrelated with the teacher's
+field v. For :math:`\alpha < 1` the shortest w fits all labels exactly, for :math:`\alpha > 1` w is the least-squares
+fit:
 
 .. math:: \tan^2\theta = \frac{1-\alpha a^2}{\alpha a^2(1-\alpha)} - 1 \ (\alpha < 1), \qquad
           \tan^2\theta = \frac{1-a^2}{a^2(\alpha-1)} \ (\alpha > 1)
 
-(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`p_f = 0`): at :math:`\alpha = 1`, where the fit becomes exact, its
-length diverges and it generalises no better than a random guess.
+(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`p_f = 0`). At :math:`\alpha = 1`, where the fit becomes exact, the length
+of w diverges, and w generalises no better than a random guess.
 
-**Gibbs** learning draws a student from the version space (no noise). Nishimori's identity makes the overlap of two
-students equal to that with the teacher, q = R; with :math:`\gamma^2 = q/(1-q)` the saddle point of the entropy
+**Gibbs** learning draws a student from the version space (no noise). By Nishimori's identity the overlap of two
+students equals their overlap with the teacher, q = R. With :math:`\gamma^2 = q/(1-q)` the saddle point of the entropy
 :math:`\frac12\ln(1-q) + \frac q2 + 2\alpha\int Dt\,H(\gamma t)\ln H(\gamma t)` is
 
 .. math:: q = \frac\alpha\pi\int Dt\,\frac{e^{-\gamma^2t^2}}{H(\gamma t)},
 
 which gives :math:`\alpha` as a function of :math:`\gamma` (Gyorgyi & Tishby 1990). **Bayes**, the majority vote of the
-version space, has the overlap :math:`\sqrt q` of its centre (Opper & Haussler 1991): :math:`\tan\theta = 1/\gamma`.
+version space, has the same overlap :math:`\sqrt q` with the teacher as the centre of the version space (Opper &
+Haussler 1991): :math:`\tan\theta = 1/\gamma`.
 
-**Maximum stability.** At the edge q -> 1 of Gardner's volume a pattern of cavity stability :math:`h < \kappa` is lifted
-to :math:`\kappa`, and :math:`1-R^2 = \alpha\langle(\kappa-h)_+^2\rangle` is stationary in R. The density of h is
-:math:`2\varphi(h)[p_f + (1-2p_f)\Phi(hR/s)]`; in units of s, :math:`k = \kappa/s`, both equations stay of order
+**Maximum stability.** In the limit q -> 1 of Gardner's volume a pattern of cavity stability :math:`h < \kappa` is
+lifted to :math:`\kappa`, and :math:`1-R^2 = \alpha\langle(\kappa-h)_+^2\rangle` is stationary in R. The density of h is
+:math:`2\varphi(h)[p_f + (1-2p_f)\Phi(hR/s)]`. In units of s, with :math:`k = \kappa/s`, both equations remain of order
 one for all :math:`\alpha`:
 
 .. math:: \frac1{\alpha s} &= I(s, k) = \int_{-\infty}^k 2\varphi(st)[p_f+(1-2p_f)\Phi(Rt)](k-t)^2\,dt, \\
           \frac R{\alpha s} &= a\,[k\,\Phi(k) + \varphi(k)]
 
-(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`p_f = 0`). The second states the angle,
-:math:`\cot\theta = \alpha a\,[k\,\Phi(k) + \varphi(k)]`, so that one unknown is left, k. With noise the stability
-vanishes at :math:`\alpha_c(p_f)`, beyond which no perceptron is right on all examples.
+(Opper, Kinzel, Kleinz & Nehl 1990 for :math:`p_f = 0`). The second equation gives the angle,
+:math:`\cot\theta = \alpha a\,[k\,\Phi(k) + \varphi(k)]`, so that only one unknown remains, k. With noise the stability
+vanishes at :math:`\alpha_c(p_f)`. For larger :math:`\alpha` no perceptron classifies all examples correctly.
 """
 
 from __future__ import annotations
@@ -51,15 +53,15 @@ from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import NODES, TAIL, composite_legendre, density
 from statmech.numerics.zeros import zeros
 
-LOWEST, HIGHEST = -60.0, 60.0  # brackets of logarithms: of gamma, of kappa and of k
-WIDEST = (-90.0, 90.0)  # of tan(theta)
-TOLERANCE = 1e-9  # largest residual of a solution
+LOWEST, HIGHEST = -60.0, 60.0  # bracket of ln gamma, ln kappa and ln k
+WIDEST = (-90.0, 90.0)  # bracket of ln tan(theta)
+TOLERANCE = 1e-9  # residual up to which a solution is accepted
 
 
 class Curve(NamedTuple):
-    """A learner's state at each alpha, arrays of one shape.
+    """A learner's state at each alpha, arrays of equal shape.
 
-    `theta` is the angle to the teacher, `kappa` the smallest stability, `residual` the relative residual of the
+    `theta` is the angle to the teacher, `kappa` the smallest stability, and `residual` the relative residual of the
     equations (0 for a closed form).
     """
 
@@ -69,18 +71,25 @@ class Curve(NamedTuple):
 
 
 def signal(flip: Any) -> Any:
-    r"""The correlation :math:`a = (1-2p_f)\sqrt{2/\pi}` of a label with the teacher's field."""
+    r"""Return the correlation :math:`a = (1-2p_f)\sqrt{2/\pi}` of a label with the teacher's field."""
     return (1 - 2 * flip) * float(np.sqrt(2 / np.pi))
 
 
 def hebb(alpha: np.ndarray, flip: float) -> Curve:
-    """The sum of all examples times their labels. Its stabilities are Gaussian, unbounded below."""
+    """Solve Hebb's rule, the sum of all examples times their labels.
+
+    The stabilities are Gaussian, and therefore have no lower bound.
+    """
     theta = np.arctan2(1.0, signal(flip) * np.sqrt(alpha))
     return Curve(theta, np.full_like(theta, -np.inf), np.zeros_like(theta))
 
 
 def pseudo_inverse(alpha: np.ndarray, flip: float) -> Curve:
-    """The shortest w with fields S below alpha = 1, where all stabilities are equal; the least-squares fit above."""
+    """Solve the pseudo-inverse rule.
+
+    For alpha < 1 it is the shortest w with fields S, and all stabilities are equal. For alpha > 1 it is the
+    least-squares fit.
+    """
     a2 = signal(flip) ** 2
     below = alpha < 1
     inside = np.where(below, alpha, 0.5)
@@ -92,7 +101,10 @@ def pseudo_inverse(alpha: np.ndarray, flip: float) -> Curve:
 
 
 def gibbs(alpha: np.ndarray) -> Curve:
-    """A student drawn from the version space: cos(theta) = q = R. Its smallest stability is 0."""
+    """Solve Gibbs learning, a random student from the version space: cos(theta) = q = R.
+
+    The smallest stability is 0.
+    """
     q_angle, residual = _version_space(alpha)
     # 1 - q = 1/(1 + gamma^2), and gamma = 1 / tan of the Bayes angle
     theta = 2 * np.arcsin(np.sin(q_angle) / np.sqrt(2))
@@ -100,13 +112,19 @@ def gibbs(alpha: np.ndarray) -> Curve:
 
 
 def bayes(alpha: np.ndarray) -> Curve:
-    """The version space's majority vote, and its centre, whose overlap with the teacher is sqrt(q)."""
+    """Solve the majority vote of the version space, which has an overlap sqrt(q) with the teacher.
+
+    The centre of the version space has the same overlap.
+    """
     theta, residual = _version_space(alpha)
     return Curve(theta, np.full_like(theta, np.nan), residual)
 
 
 def max_stability(alpha: np.ndarray, flip: float) -> Curve:
-    """The perceptron of maximum stability; NaN for alpha >= alpha_c(flip), where none is right on all examples."""
+    """Solve the perceptron of maximum stability.
+
+    The result is NaN for alpha >= alpha_c(flip), where no perceptron classifies all examples correctly.
+    """
     consistent = alpha < noisy_capacity(flip)
     curve = Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
     if np.any(consistent):
@@ -117,7 +135,7 @@ def max_stability(alpha: np.ndarray, flip: float) -> Curve:
 
 
 def capacity(kappa: ArrayLike = 0.0) -> np.ndarray:
-    r"""Storage capacity of random labels: the largest alpha at which a perceptron of stability kappa exists.
+    r"""Return the storage capacity for random labels: the maximum alpha for a perceptron of stability kappa.
 
     .. math:: \frac1{\alpha_c} = \int_{-\kappa}^\infty Dt\,(t+\kappa)^2
               = (1+\kappa^2)\,\Phi(\kappa) + \kappa\varphi(\kappa)
@@ -132,7 +150,7 @@ def capacity(kappa: ArrayLike = 0.0) -> np.ndarray:
     Returns
     -------
     array
-        P/N, of the shape of `kappa`.
+        P/N, in the shape of `kappa`.
 
     Raises
     ------
@@ -150,10 +168,10 @@ def capacity(kappa: ArrayLike = 0.0) -> np.ndarray:
 
 
 def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
-    r"""Capacity for a teacher's noisy labels: the largest alpha at which a perceptron of stability kappa exists.
+    r"""Return the capacity for a teacher's noisy labels: the maximum alpha for a perceptron of stability kappa.
 
-    With :math:`s = \sin\theta` and I(s, k) of `theory.stored_examples.replica`, at the angle where both equations of
-    maximum stability hold,
+    At the angle that solves both equations of maximum stability, with :math:`s = \sin\theta` and I(s, k) as in
+    `theory.stored_examples.replica`,
 
     .. math:: R\,I(s, \kappa/s) = a\,[k\,\Phi(k) + \varphi(k)],\ k = \kappa/s, \qquad
               \alpha_c = \frac1{s\,I(s, \kappa/s)}
@@ -165,13 +183,14 @@ def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
     flip : array_like
         Probability that a label is flipped, from 0 to 0.5.
     kappa : array_like
-        Stability, 0 or more; broadcasts with `flip`. At 0 no perceptron is right on all examples beyond the capacity.
+        Stability, 0 or more. It broadcasts with `flip`. At kappa = 0 no perceptron classifies more examples than the
+        capacity correctly.
 
     Returns
     -------
     array
-        P/N, of the broadcast shape. Infinite for flip = 0 and kappa = 0; `capacity(kappa)` for the random labels of
-        flip = 0.5.
+        P/N, in the broadcast shape. It is infinite for flip = 0 and kappa = 0, and `capacity(kappa)` for the random
+        labels at flip = 0.5.
 
     Raises
     ------
@@ -197,6 +216,7 @@ def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
 
 
 def _noisy_capacity(flip: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+    """Compute the capacity where it is finite and labels are not random."""
     log_tan = _angle(kappa, flip)
     s = _sine(log_tan)
     return 1 / (s * _lifted(log_tan, kappa / s, flip))
@@ -219,7 +239,7 @@ def check_stability(kappa: ArrayLike) -> None:
 
 
 def _version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The angle arccos sqrt(q), and the residual."""
+    """Solve for the angle arccos sqrt(q) of the version space's centre. Returns also the residual."""
 
     def residual(log_gamma: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         gamma = np.exp(log_gamma)
@@ -230,7 +250,10 @@ def _version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _entropic(gamma: np.ndarray) -> np.ndarray:
-    r""":math:`\int Dt\,e^{-\gamma^2t^2}/H(\gamma t)`; the integrand is as wide as the narrower of 1 and 1/gamma."""
+    r"""Compute :math:`\int Dt\,e^{-\gamma^2t^2}/H(\gamma t)`.
+
+    The width of the integrand is the smaller of 1 and 1/gamma.
+    """
     reach = np.minimum(TAIL, 14 / gamma)
     t, weight = composite_legendre(np.stack([-reach, 0 * reach, reach]), 2 * NODES)
     scaled = gamma[..., None] * t
@@ -238,7 +261,7 @@ def _entropic(gamma: np.ndarray) -> np.ndarray:
 
 
 def _most_stable(alpha: np.ndarray, flip: float) -> Curve:
-    """Maximum stability where it is positive: the angle is explicit in k = kappa/s, which is solved for."""
+    """Solve the equations of maximum stability for k = kappa/s, where the stability is positive."""
 
     def residual(log_k: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         k = np.exp(log_k)
@@ -252,17 +275,17 @@ def _most_stable(alpha: np.ndarray, flip: float) -> Curve:
 
 
 def _explicit_angle(alpha: np.ndarray, k: np.ndarray, flip: float) -> np.ndarray:
-    """log tan(theta) by the second equation."""
+    """Return log tan(theta) as a function of k, by the second equation of maximum stability."""
     return -np.log(alpha * signal(flip) * _pull(k))
 
 
 def _pull(k: np.ndarray) -> np.ndarray:
-    """k Phi(k) + phi(k)."""
+    """Return k Phi(k) + phi(k), the mean of (k - t)_+ for a standard normal t."""
     return np.asarray(k * ndtr(k) + density(k))
 
 
 def _random_labels(alpha: np.ndarray) -> Curve:
-    """Labels independent of the teacher: the stability at which their capacity is alpha."""
+    """Solve for the stability at which the capacity of random labels is alpha."""
 
     def residual(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         return np.log(capacity(np.exp(log_kappa)) / alpha)
@@ -272,18 +295,18 @@ def _random_labels(alpha: np.ndarray) -> Curve:
 
 
 def _angle(kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
-    """log tan(theta) of the perceptron of maximum stability `kappa`."""
+    """Solve for log tan(theta) of the perceptron whose maximum stability is `kappa`."""
     return _root(_balance, WIDEST[0], WIDEST[1], (kappa, np.asarray(flip)), "max_stability")
 
 
 def _balance(log_tan: np.ndarray, kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
-    """Logarithm of R I(s, k) over a (k Phi(k) + phi(k)), which decreases with the angle."""
+    """Return the logarithm of R I(s, k) over a (k Phi(k) + phi(k)), which decreases with the angle."""
     R, k = _cosine(log_tan), kappa / _sine(log_tan)
     return np.log(R * _lifted(log_tan, k, flip) / (signal(flip) * _pull(k)))
 
 
 def _lifted(log_tan: np.ndarray, k: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
-    """I(s, k), panels cut at both ends of the sigmoid and of the Gaussian."""
+    """Compute the integral I(s, k), with panel edges at both ends of the sigmoid and of the Gaussian."""
     flip = np.asarray(flip)[..., None]
     s, R = _sine(log_tan), _cosine(log_tan)
     sigmoid = 9 / np.maximum(R, 1e-3)
@@ -305,7 +328,10 @@ def _cosine(log_tan: np.ndarray) -> np.ndarray:
 def _root(
     residual: Callable[..., np.ndarray], low: float, high: float, args: tuple[np.ndarray, ...], learner: str
 ) -> np.ndarray:
-    """The zero of an elementwise function between `low` and `high`. Raises `SolverError` naming the failures."""
+    """Find the root of an elementwise function between `low` and `high`.
+
+    Raises `SolverError`, which names the failures.
+    """
     root = zeros(residual, low, high, args)
     if not np.all(root.success):
         values = ", ".join(f"{value:g}" for value in np.atleast_1d(args[0])[~np.atleast_1d(root.success)][:5])

@@ -1,1 +1,1 @@
-"""Learners of fresh rows, predicted from a table of data that is a sample of their population, with nothing fitted."""
+"""Predictions of errors on fresh rows, from a data table that samples their population, without fits."""

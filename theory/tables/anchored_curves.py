@@ -1,12 +1,12 @@
-r"""Learning curves of a real table that go through what was measured on it: theory states their shape.
+r"""Learning curves of a real table that go through measured errors. Theory gives the shape of the curves.
 
-Real classes are not Gaussian clusters, so that the error of theory alone is off on every third table. Its dependence
-on the number of examples is not: measured are the errors of fits at two sizes, and those of all n rows, each by a
-learner that has not seen it.
+Real classes are not Gaussian clusters, so that the error of theory alone is wrong on every third table. Its dependence
+on the number of examples is nevertheless right. The measurements are the errors of fits at two sizes, and the errors on
+all n rows, each by a learner that has not seen the row.
 
-**Anchored.** The stabilities of the latter have in class y the mean :math:`M_y`, in units of their deviation, and the
-standardised values :math:`\zeta`; theory's are normal with the mean :math:`t_y = \mu_y/Q`. With the sums
-:math:`D = t_+ + t_-` and differences :math:`O = t_+ - t_-` of both classes, and those of :math:`M_y` at n,
+**Anchored.** The stabilities of all rows in class y have the mean :math:`M_y`, in units of their standard deviation,
+and the standardised values :math:`\zeta`. In theory they are normal with the mean :math:`t_y = \mu_y/Q`. With the sums
+:math:`D = t_+ + t_-` and differences :math:`O = t_+ - t_-` of both classes, and the same for :math:`M_y` at n,
 
 .. math:: D_P = D^\mathrm{th}_P\,\frac{D_n}{D^\mathrm{th}_n}, \qquad
           O_P = O^\mathrm{th}_P + O_n - O^\mathrm{th}_n, \qquad
@@ -16,14 +16,14 @@ Fewer examples add Gaussian noise :math:`\xi` to the stabilities:
 :math:`r = \min(1, (D^\mathrm{th}_P/D^\mathrm{th}_n)^2)`.
 On discrete columns r = 1 is better, and the curve is the geometric mean of both.
 
-**Moved.** Up to n the curve is moved through the measured errors, by what each lacks in :math:`\Phi^{-1}(\epsilon)`,
-linear in ln P between them. Beyond n
+**Moved.** For P up to n the curve is shifted in :math:`\Phi^{-1}(\epsilon)` so that it goes through the measured
+errors, with shifts linear in ln P between them. For P > n
 
 .. math:: \Phi^{-1}(\epsilon_P) = \Phi^{-1}(\epsilon^\mathrm{th}_P)\,
           \frac{\Phi^{-1}(\epsilon_n)}{\Phi^{-1}(\epsilon^\mathrm{th}_n)} .
 
-A squared error is moved in the same way, by logarithms in place of :math:`\Phi^{-1}`. `docs/howto/own_data.md` states
-on which tables this was tested.
+A squared error is moved in the same way, by logarithms instead of :math:`\Phi^{-1}`. `docs/howto/own_data.md` lists the
+tables on which this was tested.
 """
 
 from __future__ import annotations
@@ -35,18 +35,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-MAX_ERROR = 0.6  # of labels: larger ones are noise of a short table
-KERNEL_WIDTH = 0.25  # of a class of one row, in standard deviations of its stabilities
-NORMAL_QUANTILE = 1.645  # of a band of 90 %
-MODEL_ERROR = 0.05  # relative error of moved curves, beside the noise of the table
-AGREEMENT_TOL = 0.14  # of ln(measured / theory), within which theory alone is right
-SHAPE_TOL = 0.5  # of ln(measured / anchored), within which the shape of the curve is right
-AGREEMENT_ERRORS = 1.5  # standard errors of a measured error, within which any theory is right
+MAX_ERROR = 0.6  # larger label errors are noise of a short table
+KERNEL_WIDTH = 0.25  # for a class of one row, in standard deviations of its stabilities
+NORMAL_QUANTILE = 1.645  # half width of a 90 % interval
+MODEL_ERROR = 0.05  # relative error of moved curves, in addition to the noise of the table
+AGREEMENT_TOL = 0.14  # |ln(measured / theory)| up to which theory alone is right
+SHAPE_TOL = 0.5  # |ln(measured / anchored)| up to which the shape of the curve is right
+AGREEMENT_ERRORS = 1.5  # standard errors of a measured error that count as agreement
 MIN_WRONG_ROWS = 10  # fewer do not determine an error
 
 
 class Stabilities(NamedTuple):
-    """Stabilities of rows that learners have not seen, in each class: means over deviations (2,), and standardised."""
+    """Stabilities of rows that learners have not seen, in each class.
+
+    `positions` (2,) are the means in units of the standard deviation, and `standardised` the standardised values.
+    """
 
     positions: np.ndarray
     standardised: tuple[np.ndarray, np.ndarray]
@@ -58,7 +61,7 @@ def standardise_stabilities(stabilities: np.ndarray, y: np.ndarray) -> Stabiliti
     Parameters
     ----------
     stabilities
-        Those of rows that learners have not seen (n,).
+        Stabilities of rows that learners have not seen (n,).
     y
         Labels +1 and -1 (n,).
     """
@@ -77,13 +80,13 @@ def anchored_errors(
     Parameters
     ----------
     theory
-        Means of theory's stabilities over their deviation, in each class at each number of examples (2, P).
+        Means of theory's stabilities over their standard deviation, in each class at each number of examples (2, P).
     theory_of_all
         The same for all rows as examples (2, 1).
     measured
         The measured stabilities of all rows.
     fractions
-        Of both classes (2,).
+        Fractions of the rows in both classes (2,).
     """
     position = measured.positions[:, None]
     D, O = theory[0] + theory[1], theory[0] - theory[1]
@@ -99,7 +102,10 @@ def anchored_errors(
 
 
 def _class_errors(means: np.ndarray, ratio: np.ndarray, zeta: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return the errors (2, P) of classes of these means (2, P), whose stabilities are noise but for a ratio (P,)."""
+    """Return the errors (2, P) of classes with these means (2, P).
+
+    A fraction `ratio` (P,) of the variance of the stabilities has the measured distribution, the rest is Gaussian.
+    """
     errors = []
     for mean, values in zip(means, zeta, strict=True):
         width = KERNEL_WIDTH * len(values) ** -0.2
@@ -109,7 +115,7 @@ def _class_errors(means: np.ndarray, ratio: np.ndarray, zeta: tuple[np.ndarray, 
 
 
 class Measured(NamedTuple):
-    """Numbers of examples (3,), the last that of all rows, with errors on other rows and their standard errors."""
+    """Numbers of examples (3,), with the errors on other rows and their standard errors. The last is the full table."""
 
     P: np.ndarray
     error: np.ndarray
@@ -117,24 +123,24 @@ class Measured(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Errors of theory and of the anchored curve, arrays (P,) at some numbers of examples."""
+    """Errors of theory and of the anchored curve, arrays (P,) for given numbers of examples."""
 
     theory: np.ndarray
     anchored: np.ndarray
 
     def split(self, count: int) -> tuple[Curve, Curve]:
-        """Return the curve at the first numbers of examples, and at the others."""
+        """Split the curve after the first `count` numbers of examples."""
         return Curve(*(part[:count] for part in self)), Curve(*(part[count:] for part in self))
 
 
 @dataclass(frozen=True)
 class ErrorScale(ABC):
-    """How errors are moved, and how far a band around them reaches; subclasses are for labels and for squares.
+    """A scale on which errors are moved, and the error band on it. Subclasses are for labels and for squared errors.
 
     Parameters
     ----------
     noise
-        Number of rows for labels; relative standard error of the error of all rows for squares.
+        For labels the number of rows, for squared errors the relative standard error of the error of all rows.
     """
 
     noise: float
@@ -142,23 +148,23 @@ class ErrorScale(ABC):
     @property
     @abstractmethod
     def floor(self) -> float:
-        """The smallest error that differs measurably from 0."""
+        """Smallest error that differs measurably from 0."""
 
     @abstractmethod
     def scaled(self, errors: np.ndarray) -> np.ndarray:
-        """Return errors on the scale on which differences between curves vary least."""
+        """Transform errors to the scale on which differences between curves vary least."""
 
     @abstractmethod
     def unscaled(self, values: np.ndarray) -> np.ndarray:
-        """Return the errors of values on that scale."""
+        """Transform values on this scale back to errors."""
 
     @abstractmethod
     def extend(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
-        """Move errors (P,) beyond all rows, where theory's `source` has to become `target`."""
+        """Move errors (P,) for more examples than rows so that theory's error `source` becomes `target`."""
 
     @abstractmethod
     def half_band(self, errors: np.ndarray) -> np.ndarray:
-        """Return half the width of a band of 90 % around errors (P,)."""
+        """Return half the width of a 90 % band around errors (P,)."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +239,10 @@ def moved_errors(P: np.ndarray, curve: Curve, measured: Measured, at: Curve, sca
 
 
 def _anchors(measured: Measured, at: Curve, scale: ErrorScale) -> np.ndarray:
-    """Return the errors (3,) that a curve goes through: that of all rows is a mean with what the fits before it say."""
+    """Return the errors (3,) through which a curve goes.
+
+    The error of all rows is averaged with the value that follows from the fit before it and the slope of theory.
+    """
     errors = measured.error.copy()
     if np.isfinite(at.theory).all():
         before = max(errors[-2] + at.theory[-1] - at.theory[-2], scale.floor)
@@ -242,7 +251,7 @@ def _anchors(measured: Measured, at: Curve, scale: ErrorScale) -> np.ndarray:
 
 
 def log_ratios(measured: Measured, theory: np.ndarray, scale: ErrorScale) -> np.ndarray:
-    """Return the logarithm of measured errors over those of a theory (3,)."""
+    """Return the logarithms of the ratios of measured errors to the errors of a theory (3,)."""
     return np.log((measured.error + scale.floor) / (theory + scale.floor))
 
 
@@ -252,9 +261,9 @@ def judge(measured: Measured, at: Curve, scale: ErrorScale, wrong: float) -> str
     Parameters
     ----------
     measured, at, scale
-        Those of `moved_errors`.
+        As in `moved_errors`.
     wrong
-        The number of rows that learners without them get wrong; infinite for a target of numbers.
+        The number of rows that learners without these rows classify wrongly, infinite for a numerical target.
     """
     if wrong < MIN_WRONG_ROWS:
         return "too few errors to measure"

@@ -1,4 +1,4 @@
-"""The best penalty of learners of a real table, which runs take as well."""
+"""The best penalty of learners of a real table, used by theory and simulation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from theory.tables.table_rows import TableRows
 
 
 def errors_of(cell: RowsCell) -> RowErrors:
-    """The errors of learners of a cell's table and population.
+    """Return the predictor of errors for a cell's table and population.
 
     Parameters
     ----------
@@ -23,12 +23,12 @@ def errors_of(cell: RowsCell) -> RowErrors:
 
 
 def best_along(cell: RowsCell, P: list[int]) -> dict[int, float]:
-    """The penalty of the smallest error at each number of examples; NaN where it is not known.
+    """Find the penalty of the smallest error at each number of examples, NaN where the table does not determine it.
 
     Parameters
     ----------
     cell
-        A parameter combination, whose number of examples does not matter.
+        A parameter combination. Its number of examples is ignored.
     P
         The numbers of examples.
     """

@@ -1,22 +1,22 @@
 r"""Classifiers of fresh rows, predicted from a labelled table that is a sample of their population.
 
-Real labels are not those of a linear teacher: the two classes are taken as two clusters with the same covariance
-(`theory.convex.clusters`). Theory of the weights needs of them only :math:`\varphi(k)` and
+No linear teacher describes real labels. The two classes are modelled as two clusters with the same covariance
+(`theory.convex.clusters`). The equations of the weights depend on the clusters only by :math:`\varphi(k)` and
 
 .. math:: T(k) = \sum_a\frac{t_a}{\omega_a + k}, \qquad k = \lambda/\hat V,
 
-of which it makes
+in the form
 
 .. math:: V = \frac{\varphi}{\hat V}, \qquad m = \frac{\hat m\,T}{\hat V}, \qquad
           Q^2 = \frac{\hat m^2(T + kT') + \hat q\,(\varphi + k\varphi')}{\hat V^2} .
 
-Both follow from the table. Its n rows less the means of their classes have n - 2 degrees of freedom, which give
-:math:`\varphi` by their resolvent; with half the difference :math:`\hat{\mathbf d}` of the classes' means,
+Both follow from the table. Its n rows minus the means of their classes have n - 2 degrees of freedom, whose resolvent
+gives :math:`\varphi`. With half the difference :math:`\hat{\mathbf d}` of the classes' means,
 
 .. math:: T(k) = (n - 2 - \mathrm{df})\;\hat{\mathbf d}^T(W^TW + z)^{-1}\hat{\mathbf d}
           - \tfrac14\Bigl(\frac1{n_+} + \frac1{n_-}\Bigr)\mathrm{df},
 
-where the last term takes away the noise of :math:`\hat{\mathbf d}`.
+where the last term subtracts the noise of :math:`\hat{\mathbf d}`.
 """
 
 from __future__ import annotations
@@ -35,30 +35,32 @@ from theory.convex.penalised_fields import slopes
 from theory.convex.saddle_point import SOLVED
 from theory.tables.resolvents import Resolvent
 
-SOFTEST = 1e6  # k, in units of the mean variance, from which the penalty alone decides
-RANK = 1e-12  # of the largest eigenvalue, below which one is rounding
-LEAST_DIFFERENCE = 0.01  # of T, to its noise: classes that differ by less are told apart by chance alone
-MIN_CENTRE = 1e-3  # of (T + k T')/T, a mean of omega / (omega + k), to this ratio at the mean variance
+SOFTEST = 1e6  # in units of the largest variance; the penalty alone decides at larger k
+RANK = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
+LEAST_DIFFERENCE = 0.01  # ratio of T to its noise; a smaller difference of the classes is due to chance
+MIN_CENTRE = 1e-3  # (T + k T')/T, a mean of omega/(omega + k), relative to this ratio at the largest variance
 
 
 class ClassTable(NamedTuple):
-    """A labelled table: the resolvent of its rows within classes, squares of the half difference of the classes' means
-    along each direction (r,) and beyond all, the variance of that difference, and the fraction of the label +1."""
+    """A labelled table in the eigenbasis of its rows within classes.
+
+    Vector d is half the difference of the classes' means.
+    """
 
     resolvent: Resolvent
-    squares: np.ndarray
-    beyond: float
-    noise: float
-    positives: float
+    squares: np.ndarray  # squared components of d in the eigenbasis (r,)
+    beyond: float  # squared length of the part of d outside the eigenbasis
+    noise: float  # variance of d per unit variance of the rows
+    positives: float  # fraction of the label +1
 
 
 def class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
-    """The rows of two classes.
+    """Decompose the rows of two classes in the eigenbasis of their common covariance.
 
     Parameters
     ----------
     Z
-        Centred rows of mean |x|^2 = 1, (n, N).
+        Centred rows (n, N) with mean |x|^2 = 1.
     y
         Labels +1 and -1 (n,).
     """
@@ -76,7 +78,7 @@ def class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
 
 
 class _Functions(NamedTuple):
-    """k phi, k T, k^2 (phi + k phi') and k^2 (T + k T') at each k (lanes,): finite for all k."""
+    """The functions k phi, k T, k^2 (phi + k phi') and k^2 (T + k T') at each k (batch,), finite for all k."""
 
     response: np.ndarray
     along: np.ndarray
@@ -86,12 +88,12 @@ class _Functions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FreshEquations(ClusterEquations):
-    """The equations of a loss of stabilities for fresh rows of a table; `clusters` state the labels alone."""
+    """The equations of a loss of stabilities for fresh rows of a table. `clusters` describe only the labels."""
 
     table: ClassTable | None = None
 
     def side(self, hats: Hats, lam: np.ndarray) -> Side:
-        """The equations of the weights under the penalty."""
+        """Solve the equations of the weights under the penalty."""
         most = SOFTEST * self.size
         k = np.minimum(lam / np.maximum(hats.V, lam / most), most)
         logs, slope = self._logs(np.log(k)), slopes(self._logs, np.log(k)[None])[:, 0]
@@ -102,7 +104,7 @@ class FreshEquations(ClusterEquations):
         log_Q = 0.5 * np.log(Q2)
 
         def by(part: np.ndarray) -> np.ndarray:
-            """The derivatives by a number of which ln k has this derivative."""
+            """Return the derivatives in a parameter that changes ln k by `part`."""
             Q = 0.5 * (of_q * slope[2] + of_m * slope[3]) / Q2
             return np.array([Q - slope[1], Q, slope[0]]) * part
 
@@ -119,18 +121,22 @@ class FreshEquations(ClusterEquations):
 
     @property
     def size(self) -> float:
-        """The mean variance of the rows: their eigenvalues' sum is that of N variances over n' rows."""
+        """Scale of the penalty: the largest variance of the rows within classes, times N."""
         assert self.table is not None
         resolvent = self.table.resolvent
         return float(np.max(resolvent.eigenvalues) * resolvent.columns / resolvent.degrees)
 
     def _logs(self, log_k: np.ndarray) -> np.ndarray:
-        """The logarithms of the functions (4, ...) at ln k, (lanes,) or (1, ..., lanes); NaN without a difference."""
+        """Return the logarithms of the functions (4, ...) at ln k, (batch,) or (1, ..., batch).
+
+        They are NaN if the classes do not differ.
+        """
         with np.errstate(all="ignore"):  # where classes differ by no more than noise
             functions = np.log(np.array(self._functions(np.exp(log_k.ravel()))))
         return functions.reshape(4, *log_k.shape[log_k.ndim > 1 :])
 
     def _functions(self, k: np.ndarray) -> _Functions:
+        """Compute the functions of k from the table's resolvent."""
         table = self.table
         assert table is not None
         resolvent = table.resolvent
@@ -144,7 +150,7 @@ class FreshEquations(ClusterEquations):
         T_slope = (-slope * once - left * twice - table.noise * slope) * per_k
         phi, phi_slope = df / resolvent.columns, slope * per_k / resolvent.columns
         least = MIN_CENTRE * T * self.size / (self.size + k)
-        centre = np.clip(T + k * T_slope, least, T)  # the noise of a short table takes it beyond its bounds
+        centre = np.clip(T + k * T_slope, least, T)  # noise of a short table can violate these bounds
         return _Functions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * centre)
 
 
@@ -158,7 +164,7 @@ def fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> FreshEqua
     table
         The table.
     intercept
-        Whether the learner has an intercept without a penalty; that of equal classes is 0.
+        Whether the learner has an intercept, which has no penalty. For classes of equal size it is 0.
     """
     one = np.ones(1)
     clusters = TwoClusters(table.positives, one, one, one, one)
@@ -168,16 +174,18 @@ def fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> FreshEqua
 def fresh_stabilities(
     loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool
 ) -> tuple[FreshEquations, Stabilities]:
-    """Return the equations and their solution, the stabilities of fresh rows; NaN where the table does not know them.
+    """Solve the equations for fresh rows. Returns the equations and the stabilities of fresh rows.
+
+    The stabilities are NaN where the table does not determine them.
 
     Parameters
     ----------
     loss, table, intercept
-        Those of `fresh_equations`.
+        As in `fresh_equations`.
     P
-        Numbers of examples (lanes,).
+        Numbers of examples (batch,).
     lam
-        Strengths of the penalty (lanes,), above 0.
+        Strengths of the penalty (batch,), above 0.
     """
     equations = fresh_equations(loss, table, intercept)
     alpha = np.asarray(P, float) / table.resolvent.columns
@@ -186,12 +194,12 @@ def fresh_stabilities(
 
 
 def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool = True) -> np.ndarray:
-    """Return the error on fresh rows (lanes,); NaN where the table does not know it.
+    """Predict the error on fresh rows (batch,), NaN where the table does not determine it.
 
     Parameters
     ----------
     loss, table, P, lam, intercept
-        Those of `fresh_stabilities`.
+        As in `fresh_stabilities`.
     """
     equations, at = fresh_stabilities(loss, table, P, lam, intercept)
     wrong: np.ndarray = equations.clusters.weights @ cumulative(-at.means / at.Q)
@@ -199,6 +207,6 @@ def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, 
 
 
 def best_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:
-    """Return the penalty of the smallest error on fresh rows at each number of examples (lanes,)."""
+    """Find the penalty of the smallest error on fresh rows at each number of examples (batch,)."""
     alpha = np.asarray(P, float) / table.resolvent.columns
     return find_best_lambdas(fresh_equations(loss, table, intercept), alpha)

@@ -1,4 +1,4 @@
-"""Errors of learners of fresh rows: those of the population of which a table is a sample, without its own rows."""
+"""Errors on fresh rows: rows of the population that a table samples, other than the table's own rows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ class FreshRows(RowErrors):
         return equations.clusters, at
 
     def positions(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-        r"""Compute the means of both classes' stabilities over their deviation, (2, lanes).
+        r"""Compute the means of both classes' stabilities over their standard deviation, (2, batch).
 
-        Of P rows a fraction :math:`\pi_+ \pm \sqrt{\pi_+\pi_-/P}` has the label +1. The intercept follows the fraction
-        by :math:`\partial b/\partial\pi_+ = (\langle g\rangle_+ + \langle g\rangle_-)/A = C/(2\pi_+\pi_-A)`, at
-        constant weights (`theory.convex.cluster_averages`), which adds :math:`C^2/(4\pi_+\pi_-A^2P)` to :math:`Q^2`.
+        Among P rows a fraction :math:`\pi_+ \pm \sqrt{\pi_+\pi_-/P}` has the label +1. The intercept follows this
+        fraction as :math:`\partial b/\partial\pi_+ = (\langle g\rangle_+ + \langle g\rangle_-)/A = C/(2\pi_+\pi_-A)`,
+        at constant weights (`theory.convex.cluster_averages`). This adds :math:`C^2/(4\pi_+\pi_-A^2P)` to
+        :math:`Q^2`.
 
         Parameters
         ----------
         loss, P, lam
-            Those of `described`.
+            As in `described`.
         """
         kind = on_labels(loss)
         clusters, at = self.stabilities(kind, P, lam)

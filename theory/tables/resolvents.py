@@ -1,13 +1,13 @@
-r"""The resolvent of a table: the averages over the covariance of its population, from n rows that are a sample of it.
+r"""The resolvent of a table: averages over the covariance of a population, estimated from a sample of n rows.
 
-The covariance of a sample is not that of its population: its eigenvalues are spread. Theory of a learner with an l2
-penalty needs of the population, of eigenvalues :math:`\omega_a` of N times its covariance, only functions of one number
-k > 0, as
+The eigenvalues of a sample covariance are more spread than the eigenvalues of the population covariance. Let
+:math:`\omega_a` be the eigenvalues of N times the population covariance. Theory of a learner with an l2 penalty depends
+on them only by functions of one number k > 0, such as
 
 .. math:: \varphi(k) = \sum_a\nu_a\frac{\omega_a}{\omega_a + k},
 
-and these follow from the sample at another strength z of its own penalty. With the eigenvalues :math:`s_i` of
-:math:`Z^TZ`, of centred rows Z with n' degrees of freedom,
+and these follow from the sample at another penalty strength z. With the eigenvalues :math:`s_i` of :math:`Z^TZ`, for
+centred rows Z with n' degrees of freedom,
 
 .. math:: \mathrm{df}(z) = \sum_i\frac{s_i}{s_i + z} = N\varphi(k), \qquad k = \frac{Nz}{n' - \mathrm{df}(z)} .
 
@@ -22,54 +22,54 @@ from functools import cached_property
 
 import numpy as np
 
-SWEEPS = 200  # of Newton's method, which converges from above
-CLOSE = 1e-14  # relative change of z in its last step
+SWEEPS = 200  # Newton's method converges from above
+CLOSE = 1e-14  # relative change of z in the last step
 
 
 @dataclass(frozen=True, eq=False)
 class Resolvent:
-    """Eigenvalues s (r,) of a table's centred rows, all that are not 0, its degrees of freedom and its columns."""
+    """Nonzero eigenvalues s (r,) of a table's centred rows, its degrees of freedom, and its number of columns."""
 
     eigenvalues: np.ndarray
     degrees: int
     columns: int
 
     def effective(self, z: np.ndarray) -> np.ndarray:
-        """The effective number df of directions at each z (lanes,)."""
+        """Return the effective number of directions df at each z (batch,)."""
         s = self.eigenvalues[:, None]
         return np.sum(s / (s + z), axis=0)
 
     def effective_slope(self, z: np.ndarray) -> np.ndarray:
-        """The derivative of df by z."""
+        """Return the derivative of df in z."""
         s = self.eigenvalues[:, None]
         return -np.sum(s / (s + z) ** 2, axis=0)
 
     def left(self, z: np.ndarray) -> np.ndarray:
-        """Return the degrees of freedom that df leaves, without loss of digits where df comes close to all."""
+        """Return the degrees of freedom minus df, without cancellation."""
         s = self.eigenvalues[:, None]
         return self.degrees - len(s) + np.sum(z / (s + z), axis=0)
 
     def population(self, z: np.ndarray) -> np.ndarray:
-        """The k of the population at each z."""
+        """Return the strength k for the population at each z."""
         return self.columns * z / self.left(z)
 
     def population_slope(self, z: np.ndarray) -> np.ndarray:
-        """The derivative of k by z."""
+        """Return the derivative of k in z."""
         s = self.eigenvalues[:, None]
         rise = self.degrees - len(s) + np.sum((z / (s + z)) ** 2, axis=0)
         return self.columns * rise / self.left(z) ** 2
 
     @cached_property
     def least(self) -> float:
-        """The least k that the table knows: 0 if it has more rows than columns, else that of z = 0."""
+        """Smallest k that the table determines: 0 if it has more rows than columns, otherwise k at z = 0."""
         if len(self.eigenvalues) < self.degrees:
             return 0.0
         return float(self.columns / np.sum(1 / self.eigenvalues))
 
     def sample(self, k: np.ndarray) -> np.ndarray:
-        """The z of the sample at each k of the population (lanes,); NaN up to `least`.
+        """Return the strength z for the sample at each k of the population (batch,), NaN for k up to `least`.
 
-        The root of :math:`Nz/k + \\mathrm{df}(z) - n'`, which is convex, by Newton's method from above.
+        It is the root of the convex function :math:`Nz/k + \\mathrm{df}(z) - n'`, by Newton's method from above.
         """
         z = np.where(k > self.least, k * self.degrees / self.columns, np.nan)
         for _ in range(SWEEPS):

@@ -1,6 +1,6 @@
-r"""The squared error of ridge regression on fresh rows, predicted from a table that is a sample of their population.
+r"""The squared error of ridge regression on fresh rows, predicted from a table that samples their population.
 
-With P of such rows as examples the strength :math:`\lambda` of the penalty belongs to the z at which
+For P examples from this population, the penalty :math:`\lambda` corresponds to the z that solves
 :math:`k\,(P - \mathrm{df}) = N\lambda` (`theory.tables.resolvents`). The residuals of the centred table at z give the
 error of P examples. Centring n rows and their targets leaves :math:`n' = n - 1` degrees of freedom: a rotation turns
 them into n' rows without a mean. Then
@@ -9,12 +9,11 @@ them into n' rows without a mean. Then
           (1 - \mathrm{df}_2/n') + \mu^2\right]\frac1{1 - \mathrm{df}_2/P}, \qquad
           \mathrm{df}_2 = \mathrm{df} + k\,\frac{d\,\mathrm{df}}{dk},
 
-where the fraction is the generalised cross-validation of n' rows (Golub, Heath & Wahba 1979), and :math:`\mu` the mean
-of a target that learners see uncentred: without an intercept it acts as noise. Inputs may have any distribution of many
-directions; nothing is fitted. An intercept takes the means of P examples: they have P - 1 degrees of freedom, and the
-noise of the means makes the error the factor :math:`1 + 1/P` larger (`theory.tables.row_errors`). A table of no more
-rows than columns does not determine the error at so many examples or so weak a penalty that no z above 0 belongs to
-them.
+where the fraction is the generalised cross-validation of n' rows (Golub, Heath & Wahba 1979). :math:`\mu` is the mean
+of a target that learners see uncentred, which acts as noise without an intercept. Inputs may have any distribution with
+many directions, and nothing is fitted. An intercept fits the means of P examples: P - 1 degrees of freedom remain, and
+the noise of the means multiplies the error by :math:`1 + 1/P` (`theory.tables.row_errors`). A table with no more rows
+than columns does not determine the error if P is so large or the penalty so weak that no z > 0 solves the equation.
 """
 
 from __future__ import annotations
@@ -26,17 +25,16 @@ import numpy as np
 from statmech.real_table import Basis, RealTable, basis_of
 from theory.tables.resolvents import Resolvent
 
-LEAST, LARGEST, PLACES = 1e-8, 1e4, 60  # penalties among which the best is sought
+LEAST, LARGEST, PLACES = 1e-8, 1e4, 60  # grid of the search for the best penalty
 
 
 class RidgeTable(NamedTuple):
-    """A table in the eigenbasis of its rows: the squares of the centred target along each direction (r,), and of the
-    rest, and the square of the mean that learners see, without bias."""
+    """A table in the eigenbasis of its rows."""
 
     resolvent: Resolvent
-    squares: np.ndarray
-    beyond: float  # the square of what no direction contains
-    mean_square: float
+    squares: np.ndarray  # squared components of the centred target in the eigenbasis (r,)
+    beyond: float  # squared length of the target's part outside the eigenbasis
+    mean_square: float  # unbiased squared mean of the target that learners see
 
 
 def ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeTable:
@@ -60,7 +58,7 @@ def ridge_of(table: RealTable, intercept: bool) -> RidgeTable:
     table
         The table.
     intercept
-        Whether learners have an intercept, which explains the mean of labels; that of numbers is 0.
+        Whether learners have an intercept, which explains the mean of labels. Numerical targets have mean 0.
     """
     y, seen = table.y, table.labels and not intercept
     mean_square = float(y.mean() ** 2 - np.var(y, ddof=1) / len(y)) if seen else 0.0
@@ -72,7 +70,7 @@ def _in_basis(basis: Basis, rows: int, columns: int, mean_square: float = 0.0) -
 
 
 def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """Predict the mean squared error on fresh rows, of targets with their noise (lanes,).
+    """Predict the mean squared error on fresh rows with noisy targets (batch,).
 
     The error is NaN where the table does not determine it.
 
@@ -81,9 +79,9 @@ def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndar
     table
         The table.
     P
-        Degrees of freedom of the examples (lanes,).
+        Degrees of freedom of the examples (batch,).
     lam
-        Strengths of the penalty (lanes,).
+        Strengths of the penalty (batch,).
     """
     z = _strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
     resolvent, s = table.resolvent, table.resolvent.eigenvalues[:, None]
@@ -95,12 +93,12 @@ def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndar
 
 
 def training_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """The mean squared error of the P examples themselves (lanes,), the factor (1 - df/P)^2 smaller.
+    """Predict the mean squared training error of P examples (batch,), a factor (1 - df/P)^2 smaller.
 
     Parameters
     ----------
     table, P, lam
-        Those of `squared_errors`.
+        As in `squared_errors`.
     """
     z = _strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
     error: np.ndarray = squared_errors(table, P, lam) * (1 - table.resolvent.effective(z) / P) ** 2
@@ -108,9 +106,9 @@ def training_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.nda
 
 
 def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
-    """Find the penalty of the smallest squared error on fresh rows at each number of examples (lanes,).
+    """Find the penalty of the smallest squared error on fresh rows at each number of examples (batch,).
 
-    Only penalties at which the table determines the error are compared; NaN where there are none.
+    Only penalties at which the table determines the error are compared. The result is NaN if there is no such penalty.
     """
     from scipy.optimize import minimize_scalar
 
@@ -131,7 +129,7 @@ def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
 
 
 def _strength(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """Return the z of each number of examples and penalty, by bisection of ln z; NaN where there is none."""
+    """Solve for the strength z at each number of examples and penalty by bisection of ln z, NaN without a solution."""
     low, high = np.full(P.shape, np.log(1e-14)), np.full(P.shape, np.log(1e14))
     for _ in range(100):
         z = np.exp(0.5 * (low + high))

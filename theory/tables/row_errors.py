@@ -1,10 +1,10 @@
-r"""Errors of learners of a real table: classes taken as clusters, squared errors by covariances.
+r"""Errors of learners of a real table: label errors by a model of two clusters, squared errors by covariances.
 
-Wrong labels follow from two clusters with the classes' means and common covariance, whose stabilities are normal in
-each class with means :math:`\mu_y` and deviation Q. A squared error follows from the covariances of inputs and target
-alone, whatever the target's distribution; that of the clusters, :math:`\langle(1-\mu_y)^2\rangle + Q^2`, is the same
-but for terms of order 1/N. Subclasses state of which population the rows are: the table itself
-(`theory.tables.table_rows`) or that of which the table is a sample (`theory.tables.fresh_rows`).
+Label errors follow from two clusters with the classes' means and common covariance, whose stabilities are normal in
+each class with means :math:`\mu_y` and standard deviation Q. A squared error depends only on the covariances of inputs
+and target, for any distribution of the target. The squared error of the clusters,
+:math:`\langle(1-\mu_y)^2\rangle + Q^2`, agrees up to terms of order 1/N. Subclasses define the population of the rows:
+the table itself (`theory.tables.table_rows`), or the population that the table samples (`theory.tables.fresh_rows`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from theory.convex.cluster_averages import Stabilities, training_of_clusters
 from theory.tables.fresh_clusters import ClassTable, class_table
 from theory.tables.ridge import RidgeTable, ridge_of
 
-LEAST, LARGEST = 1e-6, 1e6  # penalties of classes that are taken for a vanishing one and for an infinite one
+LEAST, LARGEST = 1e-6, 1e6  # substitutes for a vanishing and for an infinite penalty
 MODELS = ("auto", "clusters", "moments")
 
 
 class RowsState(NamedTuple):
-    """Errors of labels and of squares on the rows of the population, and on the examples, arrays (lanes,)."""
+    """Label errors and squared errors on the rows of the population and on the examples, arrays (batch,)."""
 
     eps_y: np.ndarray
     mse_y: np.ndarray
@@ -38,7 +38,7 @@ class RowsState(NamedTuple):
 
 
 class Squares(NamedTuple):
-    """Mean squared errors on the rows of the population and on the examples, arrays (lanes,)."""
+    """Mean squared errors on the rows of the population and on the examples, arrays (batch,)."""
 
     fresh: np.ndarray
     training: np.ndarray
@@ -46,14 +46,14 @@ class Squares(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowErrors(ABC):
-    """The errors of learners of a table; subclasses state a population of rows.
+    """Predictor of errors for a table. Subclasses define the population of the rows.
 
     Parameters
     ----------
     table
         The table.
     intercept
-        Whether learners have an intercept, which the penalty leaves free.
+        Whether learners have an intercept, which has no penalty.
     """
 
     table: RealTable
@@ -61,19 +61,19 @@ class RowErrors(ABC):
 
     @abstractmethod
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
-        """The clusters, and the stabilities of a loss of stabilities."""
+        """Return the clusters and the stabilities of learners with a loss of stabilities."""
 
     @abstractmethod
     def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
-        """The squared errors of least squares, of examples with P degrees of freedom."""
+        """Predict the squared errors of least squares for examples with P degrees of freedom."""
 
     @abstractmethod
     def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        """The penalty of the fewest wrong labels."""
+        """Find the penalty of the smallest label error."""
 
     @abstractmethod
     def best_of_squares(self, P: np.ndarray) -> np.ndarray:
-        """The penalty of the smallest squared error."""
+        """Find the penalty of the smallest squared error."""
 
     @cached_property
     def classes(self) -> ClassTable:
@@ -86,18 +86,18 @@ class RowErrors(ABC):
         return ridge_of(self.table, self.intercept)
 
     def described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowsState:
-        """Predict the errors, NaN where they are not known.
+        """Predict the errors, NaN where the table does not determine them.
 
         Parameters
         ----------
         loss
-            The loss as a config names it.
+            The loss as in a config.
         P
-            Numbers of examples (lanes,).
+            Numbers of examples (batch,).
         lam
-            Strengths of the penalty (lanes,); NaN where there is none.
+            Strengths of the penalty (batch,), NaN to skip an element.
         model
-            One of `MODELS`: `auto` takes labels from `clusters` and squared errors from `moments`.
+            One of `MODELS`: `auto` predicts label errors by `clusters` and squared errors by `moments`.
         """
         found = RowsState(*(np.full(len(P), np.nan) for _ in RowsState._fields))
         known = np.isfinite(lam)
@@ -108,22 +108,23 @@ class RowErrors(ABC):
         return found
 
     def best_penalties(self, loss: Loss, P: np.ndarray, model: str = "auto") -> np.ndarray:
-        """The penalty of the smallest error (lanes,): of labels, or of squares where only those are known.
+        """Find the penalty of the smallest label error (batch,), or squared error if label errors are not predicted.
 
         Parameters
         ----------
         loss, P, model
-            Those of `described`.
+            As in `described`.
         """
         if self.table.labels is None or model == "moments":
             return self.best_of_squares(P)
         return np.clip(self.best_of_labels(on_labels(loss), P), LEAST, LARGEST)
 
     def searched(self, model: str = "auto") -> tuple[float, float]:
-        """Return the smallest and the largest penalty among which the best is sought."""
+        """Return the bounds of the search for the best penalty."""
         return LEAST, LARGEST
 
     def _described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowsState:
+        """Predict the errors at penalties that are numbers."""
         none, square = np.full(len(P), np.nan), isinstance(loss, Square)
         state = RowsState(none, none, none, none)
         if self.table.labels is not None and model != "moments":
@@ -136,11 +137,12 @@ class RowErrors(ABC):
         return state
 
     def _of_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowsState:
+        """Predict the errors by the model of two clusters, with the squared error if `square` is True."""
         clusters, at = self.stabilities(loss, P, lam)
         with np.errstate(all="ignore"):
             training = training_of_clusters(loss, clusters, at, loss)
             wrong = clusters.weights @ cumulative(-at.means / at.Q)
         mse = clusters.weights @ (1 - at.means) ** 2 + at.Q**2 if square else np.full(len(P), np.nan)
-        if self.intercept and loss.kinks:  # no equation holds where w = 0 and the more frequent label is the minimum
+        if self.intercept and loss.kinks:  # the equations fail if the minimum is w = 0 with the more frequent label
             wrong = np.where(np.isnan(wrong), clusters.weights.min(), wrong)
         return RowsState(wrong, mse, training.error, training.loss)

@@ -1,10 +1,10 @@
 r"""Errors of learners of a table's own rows, drawn with replacement: the table is the population.
 
 With the eigenvalues :math:`s_a` of :math:`Z^TZ` of the n rows, the modes (`statmech.modes`) have the variances
-:math:`\omega_a = Ns_a/n` and each the fraction 1/N of the directions. Of the variance of a target y mode a contains
-:math:`p_a = (\mathbf u_a\cdot\mathbf y)^2/|\mathbf y|^2`, with :math:`\mathbf u_a` the rows' left singular vectors; the
-rest is the misfit. Within classes, with half the difference :math:`\mathbf d` of their means,
-:math:`t_a = N(\mathbf d\cdot\mathbf v_a)^2`.
+:math:`\omega_a = Ns_a/n`, and each contains the fraction 1/N of the directions. Mode a explains the fraction
+:math:`p_a = (\mathbf u_a\cdot\mathbf y)^2/|\mathbf y|^2` of the variance of a target y, with :math:`\mathbf u_a` the
+rows' left singular vectors. The rest is the misfit. Within classes, with half the difference :math:`\mathbf d` of their
+means, :math:`t_a = N(\mathbf d\cdot\mathbf v_a)^2`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from theory.tables.row_errors import LARGEST, LEAST, RowErrors, Squares
 
 
 class TableRows(RowErrors):
-    """The rows of the table itself."""
+    """Predictor of errors on the rows of the table itself."""
 
     @cached_property
     def clusters(self) -> TwoClusters:
-        """Two clusters of the classes' means and common covariance; what has no variance is one mode."""
+        """Two clusters with the classes' means and common covariance. Directions without variance form one mode."""
         of, n, N = self.classes, len(self.table.Z), self.table.N
         s, squares, shares = of.resolvent.eigenvalues, of.squares, np.full(len(of.squares), 1 / N)
         if others := N - len(s):
@@ -41,7 +41,7 @@ class TableRows(RowErrors):
 
     @cached_property
     def equations(self) -> Equations:
-        """The equations of least squares, with the target in units of its root mean square."""
+        """Saddle-point equations of least squares, with the target in units of its root mean square."""
         s, (n, N) = self.ridge.resolvent.eigenvalues, self.table.Z.shape
         variances, shares = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
         powers = np.append(self.ridge.squares / (n * self.mean_square), 0.0)
@@ -49,7 +49,7 @@ class TableRows(RowErrors):
 
     @property
     def mean_square(self) -> float:
-        """The mean square of the target, around its mean where learners have an intercept."""
+        """Mean square of the target, or its variance if learners have an intercept."""
         return float(np.var(self.table.y) if self.intercept else np.mean(self.table.y**2))
 
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
