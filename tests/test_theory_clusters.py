@@ -59,7 +59,7 @@ def test_derivatives_are_those_of_differences(loss, intercept):
         return equations.linearised(x + sign * h * np.eye(len(x))[:, [k]], alpha, point).F
 
     J = np.stack([(moved(k, 1) - moved(k, -1)) / (2 * h) for k in range(len(x))], axis=1)
-    up, down = (equations.linearised(x, alpha, Point(point.log_lam + s * h, point.share)).F for s in (1, -1))
+    up, down = (equations.linearised(x, alpha, Point(point.log_lam + s * h, point.l1_fraction)).F for s in (1, -1))
     np.testing.assert_allclose(exact.J, J, atol=2e-9)
     np.testing.assert_allclose(exact.f, (up - down) / (2 * h), atol=2e-9)
 

@@ -53,16 +53,16 @@ SLIGHT = 1e-7  # step of the finite difference that gives the slope of the teach
 class Nodes(NamedTuple):
     """Quadrature nodes on the fields, arrays (panels, nodes)."""
 
-    lanes: int
+    batch_size: int
     lane: np.ndarray  # batch element of each panel (panels,)
     h: np.ndarray
     g: np.ndarray  # p - h
     dh: np.ndarray  # weights of an integral over h
-    held: np.ndarray  # the same weights times 1 - dp/dh
+    d_dh: np.ndarray  # the same weights times 1 - dp/dh
 
-    def sums(self, *terms: np.ndarray) -> np.ndarray:
+    def sum_over_nodes(self, *terms: np.ndarray) -> np.ndarray:
         """Return the sums (terms, batch) of terms over the nodes, each (panels, nodes)."""
-        return _by_lane(terms, self.lane, self.lanes)
+        return _by_lane(terms, self.lane, self.batch_size)
 
 
 class Channel(NamedTuple):
@@ -91,7 +91,7 @@ def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
     channel = label_channel(teacher, x[0, nodes.lane], Q[nodes.lane], nodes.h, slope=True)
     A, B, C, G = _values(nodes, channel)
     by_Q, by_V, hhd = _slopes(nodes, channel)
-    overlap, C_t = nodes.sums(channel.response * nodes.held * nodes.g, channel.tilt * nodes.dh * nodes.g)
+    overlap, C_t = nodes.sum_over_nodes(channel.response * nodes.d_dh * nodes.g, channel.tilt * nodes.dh * nodes.g)
     by_cos = -2 * Q * overlap
     values = np.array([A, B, C])
     along = cos / Q
@@ -137,7 +137,7 @@ def training_of_residuals(loss: Loss, x: np.ndarray, value: Loss) -> Training:
 
 def _training(nodes: Nodes, weight: np.ndarray, value: Loss) -> Training:
     p = nodes.h + nodes.g
-    return Training(*nodes.sums(weight * nodes.dh * value.value(p), weight * nodes.dh * (p < 0)))
+    return Training(*nodes.sum_over_nodes(weight * nodes.dh * value.value(p), weight * nodes.dh * (p < 0)))
 
 
 def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
@@ -267,16 +267,16 @@ def _legendre(edges: np.ndarray, wanted: np.ndarray | float = 1.0) -> tuple[np.n
 def _values(nodes: Nodes, channel: Channel) -> np.ndarray:
     """Return the averages A, B, C and <h g>."""
     pull = channel.weight * nodes.dh * nodes.g
-    return nodes.sums(
-        channel.weight * nodes.held, pull * nodes.g, channel.response * nodes.dh * nodes.g, pull * nodes.h
+    return nodes.sum_over_nodes(
+        channel.weight * nodes.d_dh, pull * nodes.g, channel.response * nodes.dh * nodes.g, pull * nodes.h
     )
 
 
 def _slopes(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the derivatives of (B, C) in ln Q and of (B, C, <h g>) in ln V, and the average <h^2 (1 - dp/dh)>."""
-    held, free = nodes.held * nodes.h, (nodes.dh - nodes.held) * nodes.g
+    held, free = nodes.d_dh * nodes.h, (nodes.dh - nodes.d_dh) * nodes.g
     moved, weighted = channel.weight * free, channel.weight * held
-    B_Q, C_Q, B_V, C_V, G_V, hhd = nodes.sums(
+    B_Q, C_Q, B_V, C_V, G_V, hhd = nodes.sum_over_nodes(
         weighted * nodes.g,
         channel.response * held,
         moved * nodes.g,

@@ -56,12 +56,12 @@ def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAv
     """
     nodes, z, weight = _nodes(loss, at)
     g, Q = nodes.g, np.tile(at.Q, 2)
-    held, dh = weight * nodes.held, weight * nodes.dh
+    held, dh = weight * nodes.d_dh, weight * nodes.dh
     free = dh - held
-    sums = nodes.sums(held, dh * g * g, dh * g)
-    by_mean = nodes.sums(held * z, -2 * held * g, -held) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
-    by_Q = nodes.sums(held * (z * z - 1), -2 * held * g * z, -held * z) * np.array([1 + 0 * Q, Q, Q])
-    by_V = nodes.sums(-free * g * z, 2 * free * g * g, free * g) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
+    sums = nodes.sum_over_nodes(held, dh * g * g, dh * g)
+    by_mean = nodes.sum_over_nodes(held * z, -2 * held * g, -held) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
+    by_Q = nodes.sum_over_nodes(held * (z * z - 1), -2 * held * g * z, -held * z) * np.array([1 + 0 * Q, Q, Q])
+    by_V = nodes.sum_over_nodes(-free * g * z, 2 * free * g * g, free * g) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
     shares, factors, y = clusters.weights, clusters.factors, LABELS
     mixed = np.array([shares, shares, shares * factors, shares * y])  # weights of the clusters in A, B, C and E
     each = np.array([sums, by_mean, by_mean, by_Q, by_V]).reshape(5, 3, 2, -1)[:, [0, 1, 2, 2]]
@@ -83,7 +83,7 @@ def training_of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities, val
     """
     nodes, _, weight = _nodes(loss, at, at_rest=True)
     p = nodes.h + nodes.g
-    sums = nodes.sums(weight * nodes.dh * value.value(p), weight * nodes.dh * (p < 0)).reshape(2, 2, -1)
+    sums = nodes.sum_over_nodes(weight * nodes.dh * value.value(p), weight * nodes.dh * (p < 0)).reshape(2, 2, -1)
     return Training(*np.sum(clusters.weights[:, None] * sums, axis=1))
 
 

@@ -54,7 +54,7 @@ Averages = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their 
 
 @dataclass(frozen=True, eq=False)
 class ClusterEquations:
-    """The equations of a loss of stabilities. The `share` of a point is kappa, which frees the intercept."""
+    """The equations of a loss of stabilities. The `l1_fraction` of a point is kappa, which frees the intercept."""
 
     loss: Loss
     clusters: TwoClusters
@@ -68,7 +68,7 @@ class ClusterEquations:
             F, J = side.values - x[:3], slopes - np.eye(3, len(x))[..., None]
             if not self.intercept:
                 return Linearised(F, J, side.by_lam)
-            freed, by = self._freed(averages, x, at.share)
+            freed, by = self._freed(averages, x, at.l1_fraction)
             none = np.zeros_like(alpha)
             return Linearised(np.array([*F, freed]), np.concatenate([J, by[None]]), np.array([*side.by_lam, none]))
 

@@ -208,7 +208,7 @@ def _of_labels(
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
     training = training_of_labels(equations.loss, teacher, x, value)
-    of = equations.student(x, alpha, at)
+    of = equations.describe_student(x, alpha, at)
     eps_g, wrong = np.arctan(np.exp(x[0])) / np.pi, fresh_error(teacher, x[0])
     fields = 1 / np.hypot(1, np.exp(x[0])), of.length_field
     return LearnerState(
@@ -221,7 +221,7 @@ def _of_residuals(
 ) -> LearnerState:
     """Describe the students of a linear teacher."""
     training = training_of_residuals(equations.loss, x, value)
-    of, none = equations.student(x, alpha, at), np.full_like(x[0], np.nan)
+    of, none = equations.describe_student(x, alpha, at), np.full_like(x[0], np.nan)
     t = np.exp(of.log_tan)
     fields = 1 / np.hypot(1, t), of.length_field
     return LearnerState(

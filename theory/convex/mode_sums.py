@@ -45,7 +45,7 @@ class _Responses(NamedTuple):
     """The responses r and lambda_a / D of the modes (modes, batch)."""
 
     r: np.ndarray
-    held: np.ndarray
+    penalty_ratio: np.ndarray
 
 
 class _Sums(NamedTuple):
@@ -107,9 +107,9 @@ class ModeSums(Side):
         p, nu, S = self.modes.powers, self.modes.shares, self.signal
         p1 = p @ of.r
         spread = p @ (of.r - p1 / S) ** 2 + (1 - S) / S * p1**2
-        return _Sums(p1, nu @ of.r, nu @ of.r**2, spread, 1 - S + p @ of.held**2)
+        return _Sums(p1, nu @ of.r, nu @ of.r**2, spread, 1 - S + p @ of.penalty_ratio**2)
 
-    def _slopes(self, of: _Responses, sums: _Sums, change: np.ndarray) -> _Sums:
+    def _compute_total_slopes(self, of: _Responses, sums: _Sums, change: np.ndarray) -> _Sums:
         """Return the derivatives of the sums in a parameter that changes r by `change` (modes, batch).
 
         The derivative of the error is returned as 0, and callers compute it.
@@ -141,11 +141,11 @@ class ModeSums(Side):
         def through_r(slopes: _Sums) -> np.ndarray:
             return column(q * slopes.nu2 + m2 * slopes.spread, 2 * m2 * sums.p1 * slopes.p1, slopes.nu1)
 
-        by_V = through_r(self._slopes(of, sums, -(of.r**2)))
+        by_V = through_r(self._compute_total_slopes(of, sums, -(of.r**2)))
         by_q = column(q * sums.nu2, 0 * q, 0 * q)
         by_m = column(2 * m2 * sums.spread, 2 * along, 0 * q)
         J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes + by_m[:, None] * hats.m_slopes
-        f = through_r(self._slopes(of, sums, -of.held * of.r))
+        f = through_r(self._compute_total_slopes(of, sums, -of.penalty_ratio * of.r))
         return Linearised(F - x, J - np.eye(3)[..., None], f)
 
     def of_outputs(self, hats: Hats, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray) -> Linearised:
@@ -156,13 +156,13 @@ class ModeSums(Side):
         F = np.array([0.5 * np.log(s2), np.log(sums.nu1)])
 
         def column(change: np.ndarray, missed: np.ndarray) -> np.ndarray:
-            slopes = self._slopes(of, sums, change)
+            slopes = self._compute_total_slopes(of, sums, change)
             return np.array([0.5 * (missed + q * slopes.nu2) / s2, slopes.nu1 / sums.nu1])
 
-        by_V = column(-(of.r**2), -2 * (p @ (of.held**2 * of.r)))
+        by_V = column(-(of.r**2), -2 * (p @ (of.penalty_ratio**2 * of.r)))
         by_q = np.array([0.5 * q * sums.nu2 / s2, 0 * q])
         J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes
-        f = column(-of.held * of.r, 2 * hats.V * (p @ (of.held**2 * of.r)))
+        f = column(-of.penalty_ratio * of.r, 2 * hats.V * (p @ (of.penalty_ratio**2 * of.r)))
         return Linearised(F - x, J - np.eye(2)[..., None], f)
 
     def hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
@@ -174,12 +174,12 @@ class ModeSums(Side):
         return self.of_outputs(hats, np.zeros((2, len(alpha))), noise, 0 * alpha, np.exp(log_lam)).F
 
     def trained_on_labels(self, x: np.ndarray, forces: Callable[[], Forces], l2: np.ndarray) -> Student:
-        return self._student(forces(), l2)._replace(mse=np.full_like(x[0], np.nan))
+        return self._describe_student(forces(), l2)._replace(mse=np.full_like(x[0], np.nan))
 
     def trained_on_outputs(self, forces: Forces, l1: np.ndarray, l2: np.ndarray) -> Student:
-        return self._student(forces._replace(m=forces.V), l2)
+        return self._describe_student(forces._replace(m=forces.V), l2)
 
-    def _student(self, forces: Forces, l2: np.ndarray) -> Student:
+    def _describe_student(self, forces: Forces, l2: np.ndarray) -> Student:
         of = self._responses(forces.V, l2)
         sums = self._sums(of)
         across, along = forces.q * sums.nu2 + forces.m**2 * sums.spread, forces.m * sums.p1

@@ -49,13 +49,13 @@ class Point(NamedTuple):
     """The penalty of each batch element: ln lambda and the fraction of the l1 norm, arrays (batch,)."""
 
     log_lam: np.ndarray
-    share: np.ndarray
+    l1_fraction: np.ndarray
 
     @property
-    def parts(self) -> tuple[np.ndarray, np.ndarray]:
+    def l1_and_l2(self) -> tuple[np.ndarray, np.ndarray]:
         """Strengths of the l1 norm and of the l2 norm."""
         lam = np.exp(self.log_lam)
-        return lam * self.share, lam * (1 - self.share)
+        return lam * self.l1_fraction, lam * (1 - self.l1_fraction)
 
 
 class Followed(Protocol):
@@ -92,14 +92,14 @@ class Equations:
     def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
         """Return residuals and derivatives at x (k, batch)."""
         with np.errstate(all="ignore"):  # NaN after too long a step, which is taken back
-            hats, parts = _hats(self._averages(x), x[-1], alpha), at.parts
+            hats, parts = _hats(self._averages(x), x[-1], alpha), at.l1_and_l2
             if isinstance(self.teacher, LabelTeacher):
                 return self.side.of_labels(hats, x, *parts)
             return self.side.of_outputs(hats, x, self.noise, *parts)
 
-    def student(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Student:
+    def describe_student(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Student:
         """Describe the student at a solution x (k, batch)."""
-        forces, (l1, l2) = partial(self._forces, x, alpha), at.parts
+        forces, (l1, l2) = partial(self._forces, x, alpha), at.l1_and_l2
         if isinstance(self.teacher, LabelTeacher):
             return self.side.trained_on_labels(x, forces, l2)
         return self.side.trained_on_outputs(forces(), l1, l2)
@@ -176,7 +176,7 @@ def solve(equations: Followed, alpha: np.ndarray, lam: np.ndarray, share: float)
 def _along(equations: Followed, alpha: np.ndarray, target: Point, turn: np.ndarray) -> Solved:
     """Follow a solution under an l2 norm to ln lambda = `turn`, switch the l1 norm on there, and go to the target."""
     x, log_lam = equations.start(alpha, turn)
-    corners = [Point(log_lam, 0 * turn), Point(turn, 0 * turn), Point(turn, target.share), target]
+    corners = [Point(log_lam, 0 * turn), Point(turn, 0 * turn), Point(turn, target.l1_fraction), target]
     solved = newton(equations, x, alpha, corners[0])
     for begin, end in pairwise(corners):
         solved = follow(equations, alpha, solved, begin, end)
@@ -212,7 +212,7 @@ def follow(
     x, residual, tangent = (np.array(part) for part in solved)
     way = np.abs(end.log_lam - begin.log_lam)
     done, step = np.zeros(len(alpha)), np.minimum(1.0, STRIDE / np.maximum(way, STRIDE))
-    done[(way == 0) & (end.share == begin.share)] = 1.0
+    done[(way == 0) & (end.l1_fraction == begin.l1_fraction)] = 1.0
     failed = ~(residual <= max(SOLVED, within))
     while len(at := np.flatnonzero((done < 1) & ~failed)):
         ahead = np.minimum(1.0, done[at] + step[at])

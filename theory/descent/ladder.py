@@ -66,41 +66,41 @@ class Ladder:
 
     def __init__(self, alpha: float, samples: Samples) -> None:
         self.alpha, self.samples = alpha, samples
-        self.least = NEW[samples.dtype.name]
+        self.new_direction_tol = NEW[samples.dtype.name]
         self.images, self.slopes = (Rows(samples.size, samples.dtype) for _ in range(2))  # A and f
-        self.images.next()[:] = samples.field
-        self.images.add()
+        self.images.get_free_row()[:] = samples.field
+        self.images.add_free_row()
 
-    def start(self, length: float, R: float) -> np.ndarray:
+    def make_initial_weights(self, length: float, R: float) -> np.ndarray:
         """Return the components of initial weights with this length and cosine with the teacher."""
         if length == 0:
             return np.zeros(1)
-        self.samples.normal(self.images.next())
-        self.images.add()
+        self.samples.draw_normal(self.images.get_free_row())
+        self.images.add_free_row()
         return length * np.array([R, np.sqrt(1 - R * R)])
 
-    def parts(self, w: np.ndarray) -> tuple[float, float]:
+    def split_components(self, w: np.ndarray) -> tuple[float, float]:
         """Return the components of weights parallel and perpendicular to the teacher."""
         return float(w[0]), float(np.sqrt(w[1:] @ w[1:]))
 
-    def fields(self, w: np.ndarray) -> np.ndarray:
+    def compute_fields(self, w: np.ndarray) -> np.ndarray:
         """Compute the fields (S,) of weights with these components."""
         return (w.astype(self.samples.dtype) @ self.images.filled[: len(w)]).astype(float, copy=False)
 
-    def force(self, G: np.ndarray) -> np.ndarray:
+    def compute_force(self, G: np.ndarray) -> np.ndarray:
         r"""Compute the components of :math:`X^T\mathbf G`, and add a direction if G has a new part."""
         size, G = self.samples.size, G.astype(self.samples.dtype, copy=False)
         v = self.alpha * (self.images.filled @ G).astype(float) / size
-        f, least = self.slopes.next(), self.least * float(np.sqrt(G @ G / size))
-        g = self.slopes.outside(G, f, least)
+        f, least = self.slopes.get_free_row(), self.new_direction_tol * float(np.sqrt(G @ G / size))
+        g = self.slopes.project_out(G, f, least)
         if not g > least:
             return v
         f *= 1 / g
-        self.slopes.add()
+        self.slopes.add_free_row()
         self.samples.learn(f)
-        image = self.samples.normal(self.images.next())
+        image = self.samples.draw_normal(self.images.get_free_row())
         image -= f / np.sqrt(self.alpha)
-        self.images.add()
+        self.images.add_free_row()
         return np.append(v, -np.sqrt(self.alpha) * g)
 
 
@@ -152,20 +152,20 @@ def _descend(cell: DescentCell, replica: int, size: int) -> Path:
     loss, y, (l1, l2) = cell.on, samples.outputs, cell.strengths
     along, across = np.full((2, last + 1), np.nan)
     train_loss, eps_t = np.full((2, len(times)), np.nan)
-    state = cell.descent.start(ladder.start(cell.length, cell.R))
+    state = cell.descent.start(ladder.make_initial_weights(cell.length, cell.R))
     for step in range(last + 1):
         w, z, rate = state[0], cell.descent.query(state), cell.rate(step)
         if not np.isfinite(w @ w):
             break
-        along[step], across[step] = ladder.parts(w)
-        h = ladder.fields(z)
+        along[step], across[step] = ladder.split_components(w)
+        h = ladder.compute_fields(z)
         if step in times:
-            of_w = h if z is w else ladder.fields(w)
+            of_w = h if z is w else ladder.compute_fields(w)
             train_loss[times[step]], eps_t[times[step]] = _training(loss, y, of_w)
         if step == last:
             break
         G = _slopes(loss, y, h)
-        v = ladder.force(G if batches is None else G * batches.at(step))
+        v = ladder.compute_force(G if batches is None else G * batches.draw_batch(step))
         z, state = _extended(z, len(v)), tuple(_extended(row, len(v)) for row in state)
         state = cell.descent.next(state, v + cell.batch * l2 * z, rate, step)
         if l1:

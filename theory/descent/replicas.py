@@ -37,7 +37,7 @@ class Curves:
     eps_g: np.ndarray
     samples: int  # per replica
 
-    def at(self, places: list[int]) -> Curves:
+    def select_steps(self, places: list[int]) -> Curves:
         """Select recorded steps by their indices."""
         mean, error = ({name: values[places] for name, values in of.items()} for of in (self.mean, self.error))
         return replace(self, mean=mean, error=error)
@@ -77,7 +77,7 @@ def curves(cell: DescentCell, slack: float = 1.0) -> Curves:
     known = _known(whole)
     if min(known, default=np.inf) > slack:
         known[slack] = _computed(whole, slack)
-    return known[min(known)].at([whole.steps.index(step) for step in cell.steps])
+    return known[min(known)].select_steps([whole.steps.index(step) for step in cell.steps])
 
 
 def _whole(cell: DescentCell) -> DescentCell:

@@ -57,37 +57,37 @@ class Columns:
         self.size, self.replica = size, replica
         self.columns = 0  # number of columns used
         self.dtype = np.dtype(np.float64 if matched else np.float32)
-        self.known = Rows(size, self.dtype) if matched else None
+        self.known_rows = Rows(size, self.dtype) if matched else None
         self.learn(np.ones(size))
 
-    def normal(self, into: np.ndarray) -> np.ndarray:
+    def draw_normal(self, into: np.ndarray) -> np.ndarray:
         """Write the next standard normal variable into an array (S,), and return it."""
         normal = self._column(_places(self.replica, self.size)[1])
-        if self.known is None:
+        if self.known_rows is None:
             into[:] = normal
             return into
-        norm = self.known.outside(normal, into)
+        norm = self.known_rows.project_out(normal, into)
         into *= 1 / norm
         if self._has_room():
-            self.known.next()[:] = into
-            self.known.add()
+            self.known_rows.get_free_row()[:] = into
+            self.known_rows.add_free_row()
         return into
 
     def learn(self, row: np.ndarray) -> None:
         """Make later normals orthogonal to a row (S,) of norm 1."""
-        if self.known is None or not self._has_room():
+        if self.known_rows is None or not self._has_room():
             return
-        rest = self.known.next()
-        norm = self.known.outside(row, rest)
+        rest = self.known_rows.get_free_row()
+        norm = self.known_rows.project_out(row, rest)
         if norm > LEARNT:
             rest *= 1 / norm
-            self.known.add()
+            self.known_rows.add_free_row()
 
     def _has_room(self) -> bool:
         """Return True if known vectors occupy less than half of the samples' dimensions."""
-        return self.known is not None and len(self.known.filled) < self.size // 2
+        return self.known_rows is not None and len(self.known_rows.filled) < self.size // 2
 
-    def uniform(self) -> np.ndarray:
+    def draw_uniform(self) -> np.ndarray:
         """Return the next uniform variable (S,)."""
         return self._column(_places(self.replica, self.size)[0])
 
@@ -115,7 +115,7 @@ class Samples(Columns):
     --------
     >>> from statmech.convex.teachers import Sign
     >>> samples = Samples(Sign(), replica=0, size=512, matched=True)
-    >>> normal = samples.normal(np.empty(512))
+    >>> normal = samples.draw_normal(np.empty(512))
     >>> bool(abs(samples.field @ normal) < 1e-12), round(float(normal @ normal), 9)
     (True, 512.0)
     """
@@ -128,9 +128,9 @@ class Samples(Columns):
             self.learn(self.field)
         else:
             assert isinstance(teacher, LinearTeacher)
-            self.field = self.outputs = self.normal(np.empty(size))
+            self.field = self.outputs = self.draw_normal(np.empty(size))
             if teacher.noise:
-                self.outputs = self.field + teacher.noise * self.normal(np.empty(size))
+                self.outputs = self.field + teacher.noise * self.draw_normal(np.empty(size))
 
 
 class Rows:
@@ -139,10 +139,10 @@ class Rows:
     Scalar products are means over S. The table grows by doubling.
 
     >>> rows = Rows(2, np.dtype(float))
-    >>> rows.next()[:] = 1.0
-    >>> rows.add()
+    >>> rows.get_free_row()[:] = 1.0
+    >>> rows.add_free_row()
     >>> rest = np.empty(2)
-    >>> rows.outside(np.array([3.0, 1.0]), rest), rest
+    >>> rows.project_out(np.array([3.0, 1.0]), rest), rest
     (1.0, array([ 1., -1.]))
     """
 
@@ -150,19 +150,19 @@ class Rows:
         self.room = np.empty((FIRST_ROWS, size), dtype)
         self.filled = self.room[:0]
 
-    def next(self) -> np.ndarray:
-        """Return the next free row, to be written before `add`."""
+    def get_free_row(self) -> np.ndarray:
+        """Return the next free row, to be written before `add_free_row`."""
         if len(self.filled) == len(self.room):
             self.room = np.concatenate([self.room, np.empty_like(self.room)])
             self.filled = self.room[: len(self.filled)]
         row: np.ndarray = self.room[len(self.filled)]
         return row
 
-    def add(self) -> None:
+    def add_free_row(self) -> None:
         """Add the next free row to the filled rows."""
         self.filled = self.room[: len(self.filled) + 1]
 
-    def outside(self, row: np.ndarray, rest: np.ndarray, least: float = 0.0) -> float:
+    def project_out(self, row: np.ndarray, rest: np.ndarray, least: float = 0.0) -> float:
         """Write the component of a row orthogonal to all rows into `rest`, and return its norm.
 
         `rest` may be the row itself. The Gram-Schmidt projection is repeated if the norm becomes small, unless it is
@@ -195,16 +195,16 @@ class Batches:
         self.samples, self.fraction, self.shuffled = samples, fraction, shuffled
         self.slots = np.empty(0)
 
-    def at(self, step: int) -> np.ndarray:
+    def draw_batch(self, step: int) -> np.ndarray:
         """Return a mask (S,) of the samples in the batch of a step.
 
         It must be called for all steps in order.
         """
         if not self.shuffled:
-            return self.samples.uniform() < self.fraction
+            return self.samples.draw_uniform() < self.fraction
         batches = round(1 / self.fraction)
         if step % batches == 0:
-            self.slots = np.floor(batches * self.samples.uniform())
+            self.slots = np.floor(batches * self.samples.draw_uniform())
         return self.slots == step % batches
 
 

@@ -50,52 +50,52 @@ class TwoSided:
     def __init__(self, alpha: float, samples: Samples, weights: Weights) -> None:
         self.alpha, self.samples = alpha, samples
         self.columns = Columns(OF_WEIGHTS + samples.replica, samples.size, matched=False)
-        self.teacher = teacher_weights(weights, self.columns.uniform())
+        self.teacher = teacher_weights(weights, self.columns.draw_uniform())
         rows = (Rows(samples.size, self.columns.dtype) for _ in range(4))
         self.directions, self.images, self.slopes, self.answers = rows  # e, A, f and B
-        self.directions.next()[:] = self.teacher
-        self.directions.add()
-        self.images.next()[:] = samples.field
-        self.images.add()
+        self.directions.get_free_row()[:] = self.teacher
+        self.directions.add_free_row()
+        self.images.get_free_row()[:] = samples.field
+        self.images.add_free_row()
 
-    def start(self, length: float, R: float) -> np.ndarray:
+    def make_initial_weights(self, length: float, R: float) -> np.ndarray:
         """Draw initial weights (S,) with this length and cosine with the teacher, normal perpendicular to it."""
-        across = self._normal(np.empty(len(self.teacher)))
+        across = self._draw_orthogonal_normal(np.empty(len(self.teacher)))
         return length * (R * self.teacher + np.sqrt(1 - R * R) * across)
 
-    def parts(self, w: np.ndarray) -> tuple[float, float]:
+    def split_components(self, w: np.ndarray) -> tuple[float, float]:
         """Return the components of weights parallel and perpendicular to the teacher."""
         along = float(np.mean(w * self.teacher))
         rest = w - along * self.teacher
         return along, float(np.sqrt(np.mean(rest * rest)))
 
-    def fields(self, w: np.ndarray) -> np.ndarray:
+    def compute_fields(self, w: np.ndarray) -> np.ndarray:
         """Compute the fields (S,) of weights (S,), and add a direction if the weights have a new part."""
         w = w.astype(self.columns.dtype)
         if (e := _new(self.directions, w)) is not None:
-            image = self.samples.normal(self.images.next())
+            image = self.samples.draw_normal(self.images.get_free_row())
             image += _means(self.answers, e) @ self.slopes.filled / np.sqrt(self.alpha)
-            self.images.add()
-            self.directions.add()
+            self.images.add_free_row()
+            self.directions.add_free_row()
         return (_means(self.directions, w) @ self.images.filled).astype(float)
 
-    def force(self, G: np.ndarray) -> np.ndarray:
+    def compute_force(self, G: np.ndarray) -> np.ndarray:
         r"""Compute the force :math:`X^T\mathbf G` (S,) on each weight."""
         G = G.astype(self.columns.dtype)
         if (f := _new(self.slopes, G)) is not None:
-            answer = self._normal(self.answers.next())
+            answer = self._draw_orthogonal_normal(self.answers.get_free_row())
             answer += np.sqrt(self.alpha) * _means(self.images, f) @ self.directions.filled
-            self.answers.add()
-            self.slopes.add()
+            self.answers.add_free_row()
+            self.slopes.add_free_row()
         return np.sqrt(self.alpha) * (_means(self.slopes, G) @ self.answers.filled).astype(float)
 
-    def _normal(self, into: np.ndarray) -> np.ndarray:
+    def _draw_orthogonal_normal(self, into: np.ndarray) -> np.ndarray:
         """Draw the next normal of the weights, orthogonal to all directions and with mean square 1.
 
         Products with X are then exact.
         """
-        self.columns.normal(into)
-        into *= 1 / self.directions.outside(into, into)
+        self.columns.draw_normal(into)
+        into *= 1 / self.directions.project_out(into, into)
         return into
 
 
@@ -132,8 +132,8 @@ def _new(known: Rows, row: np.ndarray) -> np.ndarray | None:
 
     Returns None if the row is a combination of known rows.
     """
-    rest, least = known.next(), NEW[known.room.dtype.name] * float(np.sqrt(row @ row / len(row)))
-    norm = known.outside(row, rest, least)
+    rest, least = known.get_free_row(), NEW[known.room.dtype.name] * float(np.sqrt(row @ row / len(row)))
+    norm = known.project_out(row, rest, least)
     if not norm > least:
         return None
     rest *= 1 / norm

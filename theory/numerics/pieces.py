@@ -19,7 +19,7 @@ class Piece(NamedTuple):
 
     begin: float
     times: np.ndarray
-    recorded: int
+    num_recorded: int
 
 
 def pieces(starts: Sequence[float], times: np.ndarray) -> Iterator[Piece]:
@@ -27,7 +27,8 @@ def pieces(starts: Sequence[float], times: np.ndarray) -> Iterator[Piece]:
 
     A recorded time at an edge belongs to the piece that starts there.
 
-    >>> [(piece.begin, piece.times.tolist(), piece.recorded) for piece in pieces([0.0, 5.0], np.array([1.0, 5.0, 9.0]))]
+    >>> times = np.array([1.0, 5.0, 9.0])
+    >>> [(piece.begin, piece.times.tolist(), piece.num_recorded) for piece in pieces([0.0, 5.0], times)]
     [(0.0, [1.0, 5.0], 1), (5.0, [0.0, 4.0], 2)]
     """
     ends = [*starts[1:], max(times[-1], starts[-1])]
@@ -60,6 +61,6 @@ def in_pieces(
     found, completed, rows = [], np.ones(start.shape[1], bool), start
     for piece in pieces(starts, times):
         values, done = map(np.asarray, solve(piece.begin, rows, padded(piece.times, rows.size)))
-        found.append(values[: piece.recorded])
+        found.append(values[: piece.num_recorded])
         completed, rows = completed & done, values[len(piece.times) - 1]
     return np.concatenate(found), completed

@@ -159,7 +159,7 @@ class ErrorScale(ABC):
         """Transform values on this scale back to errors."""
 
     @abstractmethod
-    def extend(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
+    def extrapolate_errors(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
         """Move errors (P,) for more examples than rows so that theory's error `source` becomes `target`."""
 
     @abstractmethod
@@ -181,7 +181,7 @@ class LabelScale(ErrorScale):
     def unscaled(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(ndtr(values))
 
-    def extend(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
+    def extrapolate_errors(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
         ratio = self.scaled(np.array(target)) / self.scaled(np.array(source))
         return self.unscaled(self.scaled(errors) * ratio)
 
@@ -204,7 +204,7 @@ class SquaredScale(ErrorScale):
     def unscaled(self, values: np.ndarray) -> np.ndarray:
         return np.exp(values)
 
-    def extend(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
+    def extrapolate_errors(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
         return errors * max(target, self.floor) / max(source, self.floor)
 
     def half_band(self, errors: np.ndarray) -> np.ndarray:
@@ -233,7 +233,7 @@ def moved_errors(P: np.ndarray, curve: Curve, measured: Measured, at: Curve, sca
         line = np.exp(np.interp(log_P, log_at, np.log(np.maximum(errors, scale.floor))))
         shifts = scale.scaled(errors) - scale.scaled(at.anchored)
         within = scale.unscaled(scale.scaled(curve.anchored) + np.interp(log_P, log_at, shifts))
-        beyond = scale.extend(curve.theory, float(at.theory[-1]), float(errors[-1]))
+        beyond = scale.extrapolate_errors(curve.theory, float(at.theory[-1]), float(errors[-1]))
     moved = np.where(inside, within, beyond)
     return np.where(np.isnan(moved) & inside, line, moved)
 

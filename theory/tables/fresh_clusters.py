@@ -49,7 +49,7 @@ class ClassTable(NamedTuple):
 
     resolvent: Resolvent
     squares: np.ndarray  # squared components of d in the eigenbasis (r,)
-    beyond: float  # squared length of the part of d outside the eigenbasis
+    residual_square: float  # squared length of the part of d outside the eigenbasis
     noise: float  # variance of d per unit variance of the rows
     positives: float  # fraction of the label +1
 
@@ -81,7 +81,7 @@ class _Functions(NamedTuple):
     """The functions k phi, k T, k^2 (phi + k phi') and k^2 (T + k T') at each k (batch,), finite for all k."""
 
     response: np.ndarray
-    along: np.ndarray
+    signal: np.ndarray
     spread: np.ndarray
     centre: np.ndarray
 
@@ -140,12 +140,12 @@ class FreshEquations(ClusterEquations):
         table = self.table
         assert table is not None
         resolvent = table.resolvent
-        z = resolvent.sample(k)
+        z = resolvent.sample_strength(k)
         s, square = resolvent.eigenvalues[:, None], table.squares[:, None]
         df, slope, per_k = resolvent.effective(z), resolvent.effective_slope(z), 1 / resolvent.population_slope(z)
-        left = resolvent.left(z)
-        once = np.sum(square / (s + z), axis=0) + table.beyond / z
-        twice = np.sum(square / (s + z) ** 2, axis=0) + table.beyond / z**2
+        left = resolvent.remaining_degrees(z)
+        once = np.sum(square / (s + z), axis=0) + table.residual_square / z
+        twice = np.sum(square / (s + z) ** 2, axis=0) + table.residual_square / z**2
         T = np.maximum(left * once - table.noise * df, LEAST_DIFFERENCE * table.noise * df)
         T_slope = (-slope * once - left * twice - table.noise * slope) * per_k
         phi, phi_slope = df / resolvent.columns, slope * per_k / resolvent.columns

@@ -44,34 +44,35 @@ class Resolvent:
         s = self.eigenvalues[:, None]
         return -np.sum(s / (s + z) ** 2, axis=0)
 
-    def left(self, z: np.ndarray) -> np.ndarray:
+    def remaining_degrees(self, z: np.ndarray) -> np.ndarray:
         """Return the degrees of freedom minus df, without cancellation."""
         s = self.eigenvalues[:, None]
         return self.degrees - len(s) + np.sum(z / (s + z), axis=0)
 
-    def population(self, z: np.ndarray) -> np.ndarray:
+    def population_strength(self, z: np.ndarray) -> np.ndarray:
         """Return the strength k for the population at each z."""
-        return self.columns * z / self.left(z)
+        return self.columns * z / self.remaining_degrees(z)
 
     def population_slope(self, z: np.ndarray) -> np.ndarray:
         """Return the derivative of k in z."""
         s = self.eigenvalues[:, None]
         rise = self.degrees - len(s) + np.sum((z / (s + z)) ** 2, axis=0)
-        return self.columns * rise / self.left(z) ** 2
+        return self.columns * rise / self.remaining_degrees(z) ** 2
 
     @cached_property
-    def least(self) -> float:
+    def min_population_strength(self) -> float:
         """Smallest k that the table determines: 0 if it has more rows than columns, otherwise k at z = 0."""
         if len(self.eigenvalues) < self.degrees:
             return 0.0
         return float(self.columns / np.sum(1 / self.eigenvalues))
 
-    def sample(self, k: np.ndarray) -> np.ndarray:
-        """Return the strength z for the sample at each k of the population (batch,), NaN for k up to `least`.
+    def sample_strength(self, k: np.ndarray) -> np.ndarray:
+        """Return the strength z for the sample at each k of the population (batch,).
 
-        It is the root of the convex function :math:`Nz/k + \\mathrm{df}(z) - n'`, by Newton's method from above.
+        It is the root of the convex function :math:`Nz/k + \\mathrm{df}(z) - n'`, by Newton's method from above. It is
+        NaN for k up to `min_population_strength`.
         """
-        z = np.where(k > self.least, k * self.degrees / self.columns, np.nan)
+        z = np.where(k > self.min_population_strength, k * self.degrees / self.columns, np.nan)
         for _ in range(SWEEPS):
             step = (self.columns * z / k + self.effective(z) - self.degrees) / (
                 self.columns / k + self.effective_slope(z)

@@ -33,7 +33,7 @@ class RidgeTable(NamedTuple):
 
     resolvent: Resolvent
     squares: np.ndarray  # squared components of the centred target in the eigenbasis (r,)
-    beyond: float  # squared length of the target's part outside the eigenbasis
+    residual_square: float  # squared length of the target's part outside the eigenbasis
     mean_square: float  # unbiased squared mean of the target that learners see
 
 
@@ -85,10 +85,10 @@ def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndar
     """
     z = _strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
     resolvent, s = table.resolvent, table.resolvent.eigenvalues[:, None]
-    df, k = resolvent.effective(z), resolvent.population(z)
+    df, k = resolvent.effective(z), resolvent.population_strength(z)
     df2 = df + k * resolvent.effective_slope(z) / resolvent.population_slope(z)
-    residual = np.sum(table.squares[:, None] * (z / (s + z)) ** 2, axis=0) + table.beyond
-    error: np.ndarray = residual * (resolvent.degrees - df2) / resolvent.left(z) ** 2 + table.mean_square
+    residual = np.sum(table.squares[:, None] * (z / (s + z)) ** 2, axis=0) + table.residual_square
+    error: np.ndarray = residual * (resolvent.degrees - df2) / resolvent.remaining_degrees(z) ** 2 + table.mean_square
     return error / (1 - df2 / P)
 
 
@@ -133,7 +133,7 @@ def _strength(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarra
     low, high = np.full(P.shape, np.log(1e-14)), np.full(P.shape, np.log(1e14))
     for _ in range(100):
         z = np.exp(0.5 * (low + high))
-        excess = resolvent.population(z) * (P - resolvent.effective(z)) - resolvent.columns * lam
+        excess = resolvent.population_strength(z) * (P - resolvent.effective(z)) - resolvent.columns * lam
         low, high = np.where(excess < 0, np.log(z), low), np.where(excess < 0, high, np.log(z))
-    determined = resolvent.least * (P - resolvent.degrees) < resolvent.columns * lam
+    determined = resolvent.min_population_strength * (P - resolvent.degrees) < resolvent.columns * lam
     return np.where(determined, np.exp(0.5 * (low + high)), np.nan)

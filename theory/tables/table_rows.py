@@ -35,7 +35,7 @@ class TableRows(RowErrors):
         of, n, N = self.classes, len(self.table.Z), self.table.N
         s, squares, shares = of.resolvent.eigenvalues, of.squares, np.full(len(of.squares), 1 / N)
         if others := N - len(s):
-            last = ((s, 0), (squares, of.beyond), (shares, others / N))
+            last = ((s, 0), (squares, of.residual_square), (shares, others / N))
             s, squares, shares = (np.append(it, value) for it, value in last)
         return TwoClusters(of.positives, N * s / n, shares, N * squares, np.ones_like(s))
 
