@@ -35,10 +35,10 @@ def bounds(cell: BoostingCell) -> dict[str, float]:
     gamma = advantage(cell.s, cell.booster.discount if cell.k > 1 else 1.0)
     if gamma < LEAST:
         return {"stages": np.nan, "eps_g": np.nan, "advantage": gamma}
-    most = stages(1 / (2 * gamma), cell.P)
-    size = log_perceptrons(conjunctions(cell.N, cell.k) + 1, most)
+    max_stages = stages(1 / (2 * gamma), cell.P)
+    size = log_perceptrons(conjunctions(cell.N, cell.k) + 1, max_stages)
     eps = generalization_error(cell.P, DELTA, size)
-    return {"stages": most if most <= cell.cap else np.nan, "eps_g": eps, "advantage": gamma}
+    return {"stages": max_stages if max_stages <= cell.cap else np.nan, "eps_g": eps, "advantage": gamma}
 
 
 def advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:

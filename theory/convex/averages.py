@@ -91,15 +91,15 @@ def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
     channel = label_channel(teacher, x[0, nodes.lane], Q[nodes.lane], nodes.h, slope=True)
     A, B, C, G = _values(nodes, channel)
     by_Q, by_V, hhd = _slopes(nodes, channel)
-    overlap, C_t = nodes.sum_over_nodes(channel.response * nodes.d_dh * nodes.g, channel.tilt * nodes.dh * nodes.g)
-    by_cos = -2 * Q * overlap
+    response_sum, C_t = nodes.sum_over_nodes(channel.response * nodes.d_dh * nodes.g, channel.tilt * nodes.dh * nodes.g)
+    by_cos = -2 * Q * response_sum
     values = np.array([A, B, C])
-    along = cos / Q
-    A_V = along * by_V[1] - by_V[2] / Q**2
-    A_Q = along * (by_Q[1] - C) + (G + hhd) / Q**2
-    rate = -cos * sin**2  # d cos(theta) / d ln tan(theta)
-    A_t = along * C_t - rate * by_Q[1] / Q
-    slopes = np.array([[A_t, A_Q, A_V], [rate * by_cos, by_Q[0], by_V[0]], [C_t, by_Q[1], by_V[1]]])
+    cos_over_Q = cos / Q
+    A_V = cos_over_Q * by_V[1] - by_V[2] / Q**2
+    A_Q = cos_over_Q * (by_Q[1] - C) + (G + hhd) / Q**2
+    cos_slope = -cos * sin**2  # d cos(theta) / d ln tan(theta)
+    A_t = cos_over_Q * C_t - cos_slope * by_Q[1] / Q
+    slopes = np.array([[A_t, A_Q, A_V], [cos_slope * by_cos, by_Q[0], by_V[0]], [C_t, by_Q[1], by_V[1]]])
     return Averages(values, slopes)
 
 
@@ -142,9 +142,9 @@ def _training(nodes: Nodes, weight: np.ndarray, value: Loss) -> Training:
 
 def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
     """Return the probability that a student at this angle is wrong on a fresh label, including label noise."""
-    lane, z, dz, _ = _legendre(np.minimum(label_edges(FEW, teacher, np.exp(log_tan)), 0.0))
-    weight = label_channel(teacher, log_tan[lane], np.ones(len(z)), z).weight
-    return _by_lane((weight * dz)[None], lane, len(log_tan))[0]
+    batch_index, z, dz, _ = _legendre(np.minimum(label_edges(FEW, teacher, np.exp(log_tan)), 0.0))
+    weight = label_channel(teacher, log_tan[batch_index], np.ones(len(z)), z).weight
+    return _by_lane((weight * dz)[None], batch_index, len(log_tan))[0]
 
 
 def label_channel(
@@ -171,8 +171,8 @@ def label_channel(
     weight, response = gauss * right, gauss * slope_at
     if not slope:
         return Channel(weight, response, response)
-    moved = gauss * teacher.response(*_view(log_tan + SLIGHT, z))
-    return Channel(weight, response, (moved - response) / SLIGHT)
+    shifted_response = gauss * teacher.response(*_view(log_tan + SLIGHT, z))
+    return Channel(weight, response, (shifted_response - response) / SLIGHT)
 
 
 def residual_channel(s: np.ndarray, h: np.ndarray) -> Channel:
@@ -221,11 +221,11 @@ def _smooth(loss: Loss, V: np.ndarray, ends: np.ndarray, at_rest: bool = False) 
     """Return nodes in p between the kinks of the loss."""
     edges = _in_p(loss, V, ends)
     left, right = loss.slopes_at(edges)
-    wanted = at_rest | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # the slope never falls
-    lane, p, dp, lost = _legendre(edges, wanted)
-    slope, stiff = V[lane, None] * loss.slope(p), V[lane, None] * loss.curvature(p)
-    h = p + slope - (1 + stiff) * lost  # a large V l'' would amplify the rounding of p
-    return Nodes(len(V), lane, h, stiff * lost - slope, (1 + stiff) * dp, stiff * dp)
+    mask = at_rest | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # the slope never falls
+    batch_index, p, dp, rounding = _legendre(edges, mask)
+    slope, stiff = V[batch_index, None] * loss.slope(p), V[batch_index, None] * loss.curvature(p)
+    h = p + slope - (1 + stiff) * rounding  # a large V l'' would amplify the rounding of p
+    return Nodes(len(V), batch_index, h, stiff * rounding - slope, (1 + stiff) * dp, stiff * dp)
 
 
 def _in_p(loss: Loss, V: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -245,8 +245,8 @@ def _atom(loss: Loss, c: float, V: np.ndarray, ends: np.ndarray) -> Nodes:
     edges = np.clip(ends, (c + V * left)[:, None], (c + V * right)[:, None])
     low, high = ends[:, :1], ends[:, -1:]
     first, last = np.clip((c + V * left)[:, None], low, high), np.clip((c + V * right)[:, None], low, high)
-    lane, h, dh, _ = _legendre(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
-    return Nodes(len(V), lane, h, c - h, dh, dh)
+    batch_index, h, dh, _ = _legendre(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
+    return Nodes(len(V), batch_index, h, c - h, dh, dh)
 
 
 def _legendre(edges: np.ndarray, wanted: np.ndarray | float = 1.0) -> tuple[np.ndarray, ...]:
@@ -257,11 +257,11 @@ def _legendre(edges: np.ndarray, wanted: np.ndarray | float = 1.0) -> tuple[np.n
     """
     x, w = legendre(NODES)
     gaps = np.diff(edges)
-    lane, panel = np.nonzero(gaps * wanted)
-    left, width = edges[lane, panel, None], gaps[lane, panel, None]
+    batch_index, panel = np.nonzero(gaps * wanted)
+    left, width = edges[batch_index, panel, None], gaps[batch_index, panel, None]
     offset = width * x
     node = left + offset
-    return lane, node, width * w, (node - left) - offset
+    return batch_index, node, width * w, (node - left) - offset
 
 
 def _values(nodes: Nodes, channel: Channel) -> np.ndarray:
@@ -274,14 +274,14 @@ def _values(nodes: Nodes, channel: Channel) -> np.ndarray:
 
 def _slopes(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the derivatives of (B, C) in ln Q and of (B, C, <h g>) in ln V, and the average <h^2 (1 - dp/dh)>."""
-    held, free = nodes.d_dh * nodes.h, (nodes.dh - nodes.d_dh) * nodes.g
-    moved, weighted = channel.weight * free, channel.weight * held
+    h_d, free = nodes.d_dh * nodes.h, (nodes.dh - nodes.d_dh) * nodes.g
+    weighted_free, weighted = channel.weight * free, channel.weight * h_d
     B_Q, C_Q, B_V, C_V, G_V, hhd = nodes.sum_over_nodes(
         weighted * nodes.g,
-        channel.response * held,
-        moved * nodes.g,
+        channel.response * h_d,
+        weighted_free * nodes.g,
         channel.response * free,
-        moved * nodes.h,
+        weighted_free * nodes.h,
         weighted * nodes.h,
     )
     return np.array([-2 * B_Q, -C_Q]), np.array([2 * B_V, C_V, G_V]), hhd

@@ -87,16 +87,19 @@ def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.n
 def bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
     """Find the state with the largest free entropy at each alpha (A,)."""
     alpha = np.asarray(alpha, float)
-    every = states(teacher, weights, alpha)
-    best = np.argmax([np.where(np.isnan(one.free_entropy), -np.inf, one.free_entropy) for one in every], axis=0)
-    return BayesOptimalState(*(np.choose(best, parts) for parts in zip(*every, strict=True)))
+    candidates = states(teacher, weights, alpha)
+    best = np.argmax(
+        [np.where(np.isnan(candidate.free_entropy), -np.inf, candidate.free_entropy) for candidate in candidates],
+        axis=0,
+    )
+    return BayesOptimalState(*(np.choose(best, parts) for parts in zip(*candidates, strict=True)))
 
 
 def states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[BayesOptimalState]:
     """Find all stable states at each alpha (A,): on each rising part of the line, and the recovered teacher."""
     scan = scanned(teacher, weights)
-    found = [_state_on(part, teacher, weights, alpha) for part in scan.parts]
-    return [*found, _recovered(scan.limit, teacher, weights, alpha)]
+    on_parts = [_state_on(part, teacher, weights, alpha) for part in scan.parts]
+    return [*on_parts, _recovered(scan.limit, teacher, weights, alpha)]
 
 
 def starting_error(weights: Weights, start: str) -> float:
@@ -136,7 +139,7 @@ def transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
 def scanned(teacher: Teacher, weights: Weights) -> Scan:
     """Scan the line, and split it at its turning points."""
     line = _line(teacher, weights, LOGS)
-    turns = [_refined(teacher, weights, at, sign) for at, sign in _turns(line.log_alpha)]
+    turns = [_refined(teacher, weights, index, sign) for index, sign in _turns(line.log_alpha)]
     ends = [LOGS[0], *turns, LOGS[-1]]
     parts = []
     for low, high in zip(ends[::2], ends[1::2], strict=False):
@@ -159,13 +162,13 @@ def _exact(teacher: Teacher) -> bool:
 def _turns(height: np.ndarray) -> list[tuple[int, int]]:
     """Return the indices of alternating maxima (+1) and minima (-1), between which the height (L,) changes by DROP."""
     turns: list[tuple[int, int]] = []
-    sign, extreme = 1, 0
-    for at, value in enumerate(height):
-        if sign * (value - height[extreme]) > 0:
-            extreme = at
-        elif sign * (height[extreme] - value) > DROP:
-            turns.append((extreme, sign))
-            sign, extreme = -sign, at
+    sign, extreme_index = 1, 0
+    for index, value in enumerate(height):
+        if sign * (value - height[extreme_index]) > 0:
+            extreme_index = index
+        elif sign * (height[extreme_index] - value) > DROP:
+            turns.append((extreme_index, sign))
+            sign, extreme_index = -sign, index
     return turns
 
 
@@ -182,16 +185,16 @@ def _refined(teacher: Teacher, weights: Weights, at: int, sign: int) -> float:
 def _state_on(part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
     """Solve for the states on a rising part of the line at each alpha."""
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
-    here = (log_alpha >= height[0]) & (log_alpha < height[-1])
+    covered = (log_alpha >= height[0]) & (log_alpha < height[-1])
     state = BayesOptimalState(*(np.full(alpha.shape, np.nan) for _ in BayesOptimalState._fields))
-    if not np.any(here):
+    if not np.any(covered):
         return state
-    above = np.searchsorted(height, log_alpha[here], side="right")
+    above = np.searchsorted(height, log_alpha[covered], side="right")
     bracket = part.log_precision[above - 1], part.log_precision[above]
-    root = zeros(lambda x, goal: _line(teacher, weights, x).log_alpha - goal, *bracket, (log_alpha[here],))
+    root = zeros(lambda x, goal: _line(teacher, weights, x).log_alpha - goal, *bracket, (log_alpha[covered],))
     precision = np.exp(root.x)
-    state.mse[here], state.precision[here] = weights.mse(precision), precision
-    state.free_entropy[here] = free_entropy(teacher, weights, alpha[here], precision)
+    state.mse[covered], state.precision[covered] = weights.mse(precision), precision
+    state.free_entropy[covered] = free_entropy(teacher, weights, alpha[covered], precision)
     return state
 
 
@@ -210,8 +213,10 @@ def _equal(teacher: Teacher, weights: Weights, scan: Scan, highest: float) -> fl
         return scan.limit
 
     def gain(log_alpha: float) -> float:
-        first, *others = (one.free_entropy[0] for one in states(teacher, weights, np.exp([log_alpha])))
-        return float(np.nanmax(others) - first)
+        first_entropy, *later_entropies = (
+            state.free_entropy[0] for state in states(teacher, weights, np.exp([log_alpha]))
+        )
+        return float(np.nanmax(later_entropies) - first_entropy)
 
     lowest = min([scan.limit, *(float(np.exp(part.log_alpha[0])) for part in scan.parts[1:])])
     low, high = np.log(max(lowest, 1e-9 * highest)) + 1e-12, np.log(highest) - 1e-12

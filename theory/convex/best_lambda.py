@@ -109,24 +109,25 @@ def sought(equations: Followed, alpha: np.ndarray, share: float, exact: np.ndarr
         True where the best lambda is known to be 0 (batch,).
     """
     scan = _scan(equations, alpha, share)
-    slopes = np.array([solved.tangent[0] for _, solved in scan])
-    values = np.array([solved.x[0] for _, solved in scan])
+    slopes = np.array([solution.tangent[0] for _, solution in scan])
+    values = np.array([solution.x[0] for _, solution in scan])
     flat = FLAT_L1 if share else FLAT
     signs = _signs(slopes, values, flat)
-    lam, least = _edges(signs, values)
+    lam, min_values = _edges(signs, values)
     lam[exact] = 0.0
     plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > LEVEL)
     turns = (signs[1:] < 0) & ((signs[:-1] > 0) | plateau_ends)
-    left = turns & ~exact
-    while len(
-        lanes := np.flatnonzero(left.any(axis=0))
-    ):  # the next minimum of each batch element: the first need not be the global one
-        which = np.argmax(left[:, lanes], axis=0)
-        left[which, lanes] = False
-        high, low = (picked(scan, which + step, lanes) for step in (0, 1))
-        root, value = _root(equations, alpha[lanes], share, low, high, flat)
-        better = value < least[lanes] - LEVEL**1.5
-        lam[lanes], least[lanes] = np.where(better, [np.exp(root), value], [lam[lanes], least[lanes]])
+    unvisited = turns & ~exact
+    # visit the minima of each batch element in turn, since the first need not be the global one
+    while len(elements := np.flatnonzero(unvisited.any(axis=0))):
+        indices = np.argmax(unvisited[:, elements], axis=0)
+        unvisited[indices, elements] = False
+        high, low = (picked(scan, indices + step, elements) for step in (0, 1))
+        root, value = _root(equations, alpha[elements], share, low, high, flat)
+        better = value < min_values[elements] - LEVEL**1.5
+        lam[elements], min_values[elements] = np.where(
+            better, [np.exp(root), value], [lam[elements], min_values[elements]]
+        )
     return lam
 
 
@@ -152,12 +153,12 @@ def best_lambdas(
         Inputs of unequal variance, or None for isotropic inputs.
     """
     with _SOLVING:
-        solved = _SOLVED.setdefault((loss, teacher, penalty, weights, inputs), {})
-        new = [alpha for alpha in dict.fromkeys(alphas) if alpha not in solved]
+        cached_lambdas = _SOLVED.setdefault((loss, teacher, penalty, weights, inputs), {})
+        new = [alpha for alpha in dict.fromkeys(alphas) if alpha not in cached_lambdas]
         if new:
-            found = best_lambda(loss, teacher, penalty, weights, np.array(new, float), inputs)
-            solved.update(zip(new, found.tolist(), strict=True))
-    return solved
+            new_lambdas = best_lambda(loss, teacher, penalty, weights, np.array(new, float), inputs)
+            cached_lambdas.update(zip(new, new_lambdas.tolist(), strict=True))
+    return cached_lambdas
 
 
 _SOLVED: dict[tuple[Loss, Teacher, Penalty, Weights, Population | None], dict[float, float]] = {}
@@ -177,10 +178,10 @@ def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
     """
     signs = np.sign(np.where(np.abs(slopes) > flat, slopes, 0.0))
     signs[0] = np.where(signs[0] == 0, -1.0, signs[0])
-    for (before, here), (above, value) in zip(pairwise(signs), pairwise(values), strict=True):
+    for (previous, current), (above, value) in zip(pairwise(signs), pairwise(values), strict=True):
         change = np.where(np.abs(above - value) > LEVEL, np.sign(above - value), 0.0)
-        at = here == 0
-        here[at] = np.where(change[at] == 0, before[at], change[at])
+        is_flat = current == 0
+        current[is_flat] = np.where(change[is_flat] == 0, previous[is_flat], change[is_flat])
     return signs
 
 
@@ -192,8 +193,8 @@ def _edges(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
     top = np.where(signs[0] < 0, values[0], np.inf)
     level = np.isclose(values[-1], values[-2], rtol=0, atol=LEVEL)
     bottom = np.where((signs[-1] > 0) | level, values[-1], np.inf)
-    least = np.minimum(top, bottom)
-    return np.where(np.isinf(least), np.nan, np.where(bottom < top - LEVEL, 0.0, np.inf)), least
+    min_value = np.minimum(top, bottom)
+    return np.where(np.isinf(min_value), np.nan, np.where(bottom < top - LEVEL, 0.0, np.inf)), min_value
 
 
 Place = tuple[np.ndarray, Solved]  # ln lambda of each batch element, and the solution there
@@ -201,23 +202,24 @@ Place = tuple[np.ndarray, Solved]  # ln lambda of each batch element, and the so
 
 def _scan(equations: Followed, alpha: np.ndarray, share: float) -> list[Place]:
     """Solve the equations on a grid from the largest lambda to the smallest."""
-    at = np.full(len(alpha), np.log(LARGEST))
+    log_lam = np.full(len(alpha), np.log(LARGEST))
     stride = STRIDE_L1 if share else STRIDE
     if share:
-        at = np.minimum(at, healthy(equations, alpha) + np.log(STRONGEST / share))
-    shares = np.full(len(alpha), share)
-    scan = [(at, solve(equations, alpha, np.exp(at), share))]
-    while np.any(at > np.log(LEAST)):
-        lower = np.maximum(at - stride, np.log(LEAST))
-        scan.append((lower, follow(equations, alpha, scan[-1][1], Point(at, shares), Point(lower, shares), ROUGH)))
-        at = lower
+        log_lam = np.minimum(log_lam, healthy(equations, alpha) + np.log(STRONGEST / share))
+    l1_fractions = np.full(len(alpha), share)
+    scan = [(log_lam, solve(equations, alpha, np.exp(log_lam), share))]
+    while np.any(log_lam > np.log(LEAST)):
+        lower = np.maximum(log_lam - stride, np.log(LEAST))
+        begin, end = Point(log_lam, l1_fractions), Point(lower, l1_fractions)
+        scan.append((lower, follow(equations, alpha, scan[-1][1], begin, end, ROUGH)))
+        log_lam = lower
     return scan
 
 
 def picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
     """Select the solution of each batch element in `lanes` at its own index `which` of the scan."""
-    where = np.stack([at for at, _ in scan])[which, lanes]
-    parts = (np.stack([solved[k] for _, solved in scan]) for k in range(3))
+    where = np.stack([log_lam for log_lam, _ in scan])[which, lanes]
+    parts = (np.stack([solution[k] for _, solution in scan]) for k in range(3))
     return where, Solved(*(np.moveaxis(part, 0, -1)[..., lanes, which] for part in parts))
 
 
@@ -235,22 +237,24 @@ def _root(
     flat
         Smaller slopes count as 0.
     """
-    lanes, root, value = np.arange(len(alpha)), low[0].copy(), 0 * alpha
-    at = np.array([low[0], high[0], high[0]])  # latest point, point on the other side of the root, previous point
+    active, root, value = np.arange(len(alpha)), low[0].copy(), 0 * alpha
+    bracket = np.array([low[0], high[0], high[0]])  # latest point, point on the other side of the root, previous point
     slopes = np.array([low[1].tangent[0], high[1].tangent[0]])
     plateaus = np.where(np.abs(slopes) <= flat, np.array([low[1].x[0], high[1].x[0]]), np.nan)
     slopes = np.array([np.minimum(slopes[0], -flat), *2 * [np.maximum(slopes[1], flat)]])
     state = low[1]._replace(residual=0 * alpha)
     for _ in range(60):
-        new, shares = at[0] + _fraction(at, slopes) * (at[1] - at[0]), np.full(len(lanes), share)
-        state = follow(equations, alpha[lanes], state, Point(at[0], shares), Point(new, shares))
-        slope = _sided(state.tangent[0], np.abs(state.x[0] - plateaus[:, lanes]) < LEVEL, flat)
-        root[lanes], value[lanes] = np.where(np.isfinite(slope), new, np.nan), state.x[0]
-        going = (np.abs(new - at[0]) > CLOSE) & np.isfinite(slope) & (slope != 0)
-        beyond = slope * slopes[0] < 0
-        at, slopes = _among(new, at, beyond)[:, going], _among(slope, slopes, beyond)[:, going]
-        lanes, state = lanes[going], state.take(going)
-        if not len(lanes):
+        new = bracket[0] + _fraction(bracket, slopes) * (bracket[1] - bracket[0])
+        l1_fractions = np.full(len(active), share)
+        state = follow(equations, alpha[active], state, Point(bracket[0], l1_fractions), Point(new, l1_fractions))
+        slope = _sided(state.tangent[0], np.abs(state.x[0] - plateaus[:, active]) < LEVEL, flat)
+        root[active], value[active] = np.where(np.isfinite(slope), new, np.nan), state.x[0]
+        unfinished = (np.abs(new - bracket[0]) > CLOSE) & np.isfinite(slope) & (slope != 0)
+        past_root = slope * slopes[0] < 0
+        bracket = _among(new, bracket, past_root)[:, unfinished]
+        slopes = _among(slope, slopes, past_root)[:, unfinished]
+        active, state = active[unfinished], state.take(unfinished)
+        if not len(active):
             break
     return root, value
 
@@ -269,8 +273,8 @@ def _among(new: np.ndarray, before: np.ndarray, beyond: np.ndarray) -> np.ndarra
 
     `beyond` is True if the new point and the latest point lie on opposite sides of the root.
     """
-    latest, other, _ = before
-    return np.array([new, np.where(beyond, latest, other), np.where(beyond, other, latest)])
+    latest, opposite, _ = before
+    return np.array([new, np.where(beyond, latest, opposite), np.where(beyond, opposite, latest)])
 
 
 def _fraction(at: np.ndarray, slopes: np.ndarray) -> np.ndarray:

@@ -50,12 +50,12 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
     if not scenario.sized:
         config["N"] = config["N"][0] if isinstance(config["N"], list) else config["N"]
     single = Risk(**{**config, "lam": 1.0})
-    found = blank(single, seeds=None).lam_best
+    lambdas = blank(single, seeds=None).lam_best
     for members in grouped(list(single.cells())):
         best = best_of(members)
         for cell in members:
-            found[cell.index] = best[cell.alpha]
-    return found.drop_vars(["lam", "P", *([] if scenario.sized else ["N"])], errors="ignore").rename("best_lambda")
+            lambdas[cell.index] = best[cell.alpha]
+    return lambdas.drop_vars(["lam", "P", *([] if scenario.sized else ["N"])], errors="ignore").rename("best_lambda")
 
 
 def alpha_of(cell: RiskCell) -> float:
@@ -91,13 +91,13 @@ def best_along(members: Sequence[RiskCell]) -> Mapping[float, float]:
     def best(log_alpha: np.ndarray) -> np.ndarray:
         return best_lambda_at(*setting.learner, np.exp(log_alpha), setting.inputs)
 
-    found = Chebyshev.interpolate(best, DEGREE, ends)
-    line = at_each(members, alpha_of, lambda alpha: found(np.log(alpha)))
+    interpolation = Chebyshev.interpolate(best, DEGREE, ends)
+    line = at_each(members, alpha_of, lambda alpha: interpolation(np.log(alpha)))
     # NaN, infinities, jumps and kinks have no small coefficients
-    return line if np.all(np.abs(found.coef[-2:]) <= LEFT_OUT * min(line.values())) else best_of(members)
+    return line if np.all(np.abs(interpolation.coef[-2:]) <= LEFT_OUT * min(line.values())) else best_of(members)
 
 
 def at_each(members: Sequence[RiskCell], ratio: Ratio, of: Callable[[np.ndarray], np.ndarray]) -> dict[float, float]:
     """Evaluate a function of alpha at each ratio of examples to inputs in a group."""
-    alphas = np.array(list(dict.fromkeys(map(ratio, members))), float)
-    return dict(zip(alphas.tolist(), of(alphas).tolist(), strict=True))
+    ratios = np.array(list(dict.fromkeys(map(ratio, members))), float)
+    return dict(zip(ratios.tolist(), of(ratios).tolist(), strict=True))

@@ -56,18 +56,19 @@ def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAv
     """
     nodes, z, weight = _nodes(loss, at)
     g, Q = nodes.g, np.tile(at.Q, 2)
-    held, dh = weight * nodes.d_dh, weight * nodes.dh
-    free = dh - held
-    sums = nodes.sum_over_nodes(held, dh * g * g, dh * g)
-    by_mean = nodes.sum_over_nodes(held * z, -2 * held * g, -held) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
-    by_Q = nodes.sum_over_nodes(held * (z * z - 1), -2 * held * g * z, -held * z) * np.array([1 + 0 * Q, Q, Q])
+    d_dh, dh = weight * nodes.d_dh, weight * nodes.dh
+    free = dh - d_dh
+    sums = nodes.sum_over_nodes(d_dh, dh * g * g, dh * g)
+    by_mean = nodes.sum_over_nodes(d_dh * z, -2 * d_dh * g, -d_dh) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
+    by_Q = nodes.sum_over_nodes(d_dh * (z * z - 1), -2 * d_dh * g * z, -d_dh * z) * np.array([1 + 0 * Q, Q, Q])
     by_V = nodes.sum_over_nodes(-free * g * z, 2 * free * g * g, free * g) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
-    shares, factors, y = clusters.weights, clusters.factors, LABELS
-    mixed = np.array([shares, shares, shares * factors, shares * y])  # weights of the clusters in A, B, C and E
-    each = np.array([sums, by_mean, by_mean, by_Q, by_V]).reshape(5, 3, 2, -1)[:, [0, 1, 2, 2]]
-    each[1] *= factors[:, None]
-    each[2] *= y[:, None]
-    values, *slopes = np.sum(mixed[:, :, None] * each, axis=2)
+    fractions, factors, y = clusters.weights, clusters.factors, LABELS
+    # weights of the clusters in A, B, C and E
+    average_weights = np.array([fractions, fractions, fractions * factors, fractions * y])
+    cluster_terms = np.array([sums, by_mean, by_mean, by_Q, by_V]).reshape(5, 3, 2, -1)[:, [0, 1, 2, 2]]
+    cluster_terms[1] *= factors[:, None]
+    cluster_terms[2] *= y[:, None]
+    values, *slopes = np.sum(average_weights[:, :, None] * cluster_terms, axis=2)
     return ClusterAverages(values, np.moveaxis(np.array(slopes), 0, 1))
 
 

@@ -68,9 +68,13 @@ class ClusterEquations:
             F, J = side.values - x[:3], slopes - np.eye(3, len(x))[..., None]
             if not self.intercept:
                 return Linearised(F, J, side.by_lam)
-            freed, by = self._freed(averages, x, at.l1_fraction)
-            none = np.zeros_like(alpha)
-            return Linearised(np.array([*F, freed]), np.concatenate([J, by[None]]), np.array([*side.by_lam, none]))
+            intercept_residual, intercept_slopes = self._freed(averages, x, at.l1_fraction)
+            zeros = np.zeros_like(alpha)
+            return Linearised(
+                np.array([*F, intercept_residual]),
+                np.concatenate([J, intercept_slopes[None]]),
+                np.array([*side.by_lam, zeros]),
+            )
 
     def side(self, hats: Hats, lam: np.ndarray) -> Side:
         """Solve the equations of the weights under the penalty."""
@@ -186,11 +190,11 @@ def side_of(clusters: TwoClusters, hats: Hats, lam: np.ndarray) -> Side:
         Q = -(hats.m**2 * np.sum(centre * part, axis=0) + hats.q * np.sum(spread * part, axis=0)) / Q2
         return np.array([Q - m, Q, -np.sum(response * part, axis=0) / R])
 
-    none = np.zeros_like(Q2)
+    zeros = np.zeros_like(Q2)
     return Side(
         np.array([log_Q - np.log(hats.m * S), log_Q, np.log(R)]),
-        np.array([of_m / Q2 - 1, of_m / Q2, none]),
-        np.array([0.5 * of_q / Q2, 0.5 * of_q / Q2, none]),
+        np.array([of_m / Q2 - 1, of_m / Q2, zeros]),
+        np.array([0.5 * of_q / Q2, 0.5 * of_q / Q2, zeros]),
         by(omega),
         by(pull),
     )
@@ -242,19 +246,19 @@ def minimum(
     [1.375596026, 1.880254441, 0.232206069]
     """
     equations = ClusterEquations(loss, clusters, intercept and not clusters.balanced)  # equal clusters: b = 0
-    found = unknown_state(len(alpha))
+    state = unknown_state(len(alpha))
     ends = interpolates_below(loss, clusters, intercept) if np.any(lam == 0) else np.nan
     phases = (
         (lam > 0, _penalised),
         ((lam == 0) & (alpha < ends), _interpolating),
         ((lam == 0) & (alpha > ends), _bare),
     )
-    for among, phase in phases:
-        lanes = np.flatnonzero(among)
-        if len(lanes):
-            for whole, part in zip(found, phase(equations, alpha[lanes], lam[lanes]), strict=True):
-                whole[lanes] = part
-    return found
+    for mask, phase in phases:
+        elements = np.flatnonzero(mask)
+        if len(elements):
+            for values, part in zip(state, phase(equations, alpha[elements], lam[elements]), strict=True):
+                values[elements] = part
+    return state
 
 
 Phase = Callable[[ClusterEquations, np.ndarray, np.ndarray], ClusterState]
@@ -272,25 +276,27 @@ def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarr
     alpha, lam
         Examples per weight, and strength of the penalty.
     """
-    solved = solve(equations, alpha, lam, float(equations.intercept))
+    solution = solve(equations, alpha, lam, float(equations.intercept))
     for steps in CLASS_STEPS if equations.intercept else ():
-        lanes = np.flatnonzero(np.isnan(solved.residual))
-        if len(lanes):
-            for whole, part in zip(solved, _from_equal(equations, alpha[lanes], lam[lanes], steps), strict=True):
-                whole[..., lanes] = part
-    return solved
+        elements = np.flatnonzero(np.isnan(solution.residual))
+        if len(elements):
+            for values, part in zip(
+                solution, _from_equal(equations, alpha[elements], lam[elements], steps), strict=True
+            ):
+                values[..., elements] = part
+    return solution
 
 
 def _from_equal(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray, steps: int) -> Solved:
     """Follow a solution from equal classes to the given classes, in equal steps of the logit of their fraction."""
-    clusters, at = equations.clusters, Point(np.log(lam), np.ones_like(lam))
+    clusters, point = equations.clusters, Point(np.log(lam), np.ones_like(lam))
     fractions = 1 / (1 + (1 / clusters.positives - 1) ** np.linspace(0, 1, steps + 1))
-    solved = solve(replace(equations, clusters=clusters._replace(positives=0.5)), alpha, lam, 1.0)
+    solution = solve(replace(equations, clusters=clusters._replace(positives=0.5)), alpha, lam, 1.0)
     for fraction in (*fractions[1:-1], clusters.positives):
-        among = replace(equations, clusters=clusters._replace(positives=float(fraction)))
-        moved = newton(among, solved.x, alpha, at)
-        solved = Solved(*(part + np.where(moved.residual <= SOLVED, 0.0, np.nan) for part in moved))
-    return solved
+        next_equations = replace(equations, clusters=clusters._replace(positives=float(fraction)))
+        next_solution = newton(next_equations, solution.x, alpha, point)
+        solution = Solved(*(part + np.where(next_solution.residual <= SOLVED, 0.0, np.nan) for part in next_solution))
+    return solution
 
 
 def _penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
@@ -301,20 +307,20 @@ def _penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) 
 def _bare(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
     """Solve without a penalty where the training loss cannot be made 0."""
     nearby = solve_clusters(equations, alpha, lam + SLIGHT)
-    at = Point(lam - np.inf, np.full_like(lam, equations.intercept))
-    return described(equations, newton(equations, nearby.x, alpha, at), alpha, lam)
+    point = Point(lam - np.inf, np.full_like(lam, equations.intercept))
+    return described(equations, newton(equations, nearby.x, alpha, point), alpha, lam)
 
 
 def _interpolating(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
     """Solve the limit of a vanishing penalty where students fit all examples."""
-    best = smallest(equations.loss)
-    if best is None:
+    limit_loss = smallest(equations.loss)
+    if limit_loss is None:
         return unknown_state(len(alpha))
     nearby = solve_clusters(equations, alpha, lam + SLIGHT)
-    x, at = nearby.x, Point(0 * lam, np.full_like(lam, equations.intercept))
+    x, point = nearby.x, Point(0 * lam, np.full_like(lam, equations.intercept))
     x[2] += np.log(SLIGHT)
-    bound = replace(equations, loss=best)
-    state = described(bound, newton(bound, x, alpha, at), alpha, lam + 1, equations.loss)
+    limit_equations = replace(equations, loss=limit_loss)
+    state = described(limit_equations, newton(limit_equations, x, alpha, point), alpha, lam + 1, equations.loss)
     return state._replace(V=np.where(np.isnan(state.V), np.nan, np.inf))
 
 
@@ -335,13 +341,21 @@ def described(
     x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
     loss, clusters = equations.loss, equations.clusters
     with np.errstate(all="ignore"):
-        at = equations.stabilities(x)
-        training = training_of_clusters(loss, clusters, at, value or loss)
-        length = _length(clusters, of_clusters(loss, clusters, at).values, at.V, alpha, lam)
-        wrong = _error(equations, x)
+        stabilities = equations.stabilities(x)
+        training = training_of_clusters(loss, clusters, stabilities, value or loss)
+        length = _length(clusters, of_clusters(loss, clusters, stabilities).values, stabilities.V, alpha, lam)
+        error_rate = _error(equations, x)
     m = np.exp(x[1] - x[0])
     return ClusterState(
-        m, at.Q, length, at.V, equations.offset(x), solved.residual, training.loss, training.error, wrong
+        m,
+        stabilities.Q,
+        length,
+        stabilities.V,
+        equations.offset(x),
+        solved.residual,
+        training.loss,
+        training.error,
+        error_rate,
     )
 
 
@@ -402,37 +416,39 @@ def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndar
     """
     if not equations.intercept:
         return sought(equations, alpha, 0.0, np.zeros(len(alpha), bool))
-    free, lanes = np.ones_like(alpha), np.arange(len(alpha))
+    full_kappa, elements = np.ones_like(alpha), np.arange(len(alpha))
 
-    def moved(place: Place, step: np.ndarray | float) -> Place:
-        at = np.clip(place[0] + step, np.log(LEAST), np.log(LARGEST))
-        return at, follow(equations, alpha, place[1], Point(place[0], free), Point(at, free), ROUGH)
+    def follow_to_next(place: Place, step: np.ndarray | float) -> Place:
+        log_lam = np.clip(place[0] + step, np.log(LEAST), np.log(LARGEST))
+        return log_lam, follow(
+            equations, alpha, place[1], Point(place[0], full_kappa), Point(log_lam, full_kappa), ROUGH
+        )
 
-    def errors(places: list[Place]) -> np.ndarray:
-        found = np.array([_error(equations, solved.x) for _, solved in places])
-        return np.where(np.isnan(found), np.inf, found)
+    def compute_error_rates(places: list[Place]) -> np.ndarray:
+        error_rates = np.array([_error(equations, solution.x) for _, solution in places])
+        return np.where(np.isnan(error_rates), np.inf, error_rates)
 
-    at = healthy(equations, alpha)
-    down, up = [(at, solve_clusters(equations, alpha, np.exp(at)))], list[Place]()
+    log_lam = healthy(equations, alpha)
+    down, up = [(log_lam, solve_clusters(equations, alpha, np.exp(log_lam)))], list[Place]()
     while np.any(down[-1][0] > np.log(LEAST)):
-        down.append(moved(down[-1], -STRIDE))
+        down.append(follow_to_next(down[-1], -STRIDE))
     while not up or np.any(np.isfinite(up[-1][1].residual) & (up[-1][0] < np.log(LARGEST))):
-        up.append(moved(up[-1] if up else down[0], STRIDE))
-    places, reach = [*reversed(down), *up], STRIDE
+        up.append(follow_to_next(up[-1] if up else down[0], STRIDE))
+    points, half_width = [*reversed(down), *up], STRIDE
     while True:
-        values = errors(places)
-        which = np.argmin(values, axis=0)
-        best = picked(places, which, lanes)
-        if reach <= CLOSE:
+        values = compute_error_rates(points)
+        best_index = np.argmin(values, axis=0)
+        best = picked(points, best_index, elements)
+        if half_width <= CLOSE:
             break
-        places = [moved(best, reach * part) for part in np.linspace(-1, 1, AMONG)]
-        reach *= 2 / (AMONG - 1)
-    useless = values[which, lanes] > equations.clusters.weights.min() - LEVEL
+        points = [follow_to_next(best, half_width * part) for part in np.linspace(-1, 1, AMONG)]
+        half_width *= 2 / (AMONG - 1)
+    useless = values[best_index, elements] > equations.clusters.weights.min() - LEVEL
     return np.where(useless, np.inf, np.exp(best[0]))
 
 
 def _error(equations: ClusterEquations, x: np.ndarray) -> np.ndarray:
     """Return the generalization error at unknowns x (k, batch)."""
-    at = equations.stabilities(x)
-    wrong: np.ndarray = equations.clusters.weights @ cumulative(-at.means / at.Q)
-    return wrong
+    stabilities = equations.stabilities(x)
+    error_rate: np.ndarray = equations.clusters.weights @ cumulative(-stabilities.means / stabilities.Q)
+    return error_rate

@@ -86,31 +86,31 @@ def minimum(
         Inputs of unequal variance, with an l2 penalty, or None for isotropic inputs.
     """
     equations = equations_of(loss, teacher, penalty, weights, inputs)
-    found = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
+    result = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     exact = recovers(equations.loss, teacher, penalty, weights, alpha, lam, inputs)
-    for whole, part in zip(found, _recovered(equations, penalty, weights, alpha[exact]), strict=True):
-        whole[exact] = part
-    for among, phase in _phases(equations, alpha, lam, penalty.share):
-        lanes = among[~exact[among]]
-        if not len(lanes):
+    for values, part in zip(result, _recovered(equations, penalty, weights, alpha[exact]), strict=True):
+        values[exact] = part
+    for members, phase in _phases(equations, alpha, lam, penalty.share):
+        elements = members[~exact[members]]
+        if not len(elements):
             continue
-        state = phase(equations, alpha[lanes], lam[lanes], penalty.share)
-        for whole, part in zip(found, state, strict=True):
-            whole[lanes] = part
-    return found
+        state = phase(equations, alpha[elements], lam[elements], penalty.share)
+        for values, part in zip(result, state, strict=True):
+            values[elements] = part
+    return result
 
 
 def _recovered(equations: Equations, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> LearnerState:
     """Describe students that equal the teacher. V is 0 for a loss with a kink."""
     loss, side = equations.loss, equations.side
-    none, one, zero = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
+    nans, ones, zeros = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
     if 0.0 in loss.kinks:
-        V = zero
+        V = zeros
     else:
-        V = np.array([vanishing_response(penalty, weights, at) for at in (alpha / side.rank).tolist()])
-        V = V / loss.curvature(zero)
-    length = side.length_of_teacher * one
-    return LearnerState(one, length, V, zero, loss.value(zero), none, zero, none, zero, one, one)
+        V = np.array([vanishing_response(penalty, weights, ratio) for ratio in (alpha / side.rank).tolist()])
+        V = V / loss.curvature(zeros)
+    length = side.length_of_teacher * ones
+    return LearnerState(ones, length, V, zeros, loss.value(zeros), nans, zeros, nans, zeros, ones, ones)
 
 
 def _phases(
@@ -132,45 +132,47 @@ def _phases(
 
 def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     """Describe students without weights, which answer by a fair coin."""
-    none, zero, coin = np.full(len(alpha), np.nan), 0 * alpha, 0 * alpha + 0.5
+    nans, zeros, coin = np.full(len(alpha), np.nan), 0 * alpha, 0 * alpha + 0.5
     if isinstance(equations.teacher, LabelTeacher):
-        return LearnerState(zero, zero, zero, zero, equations.loss.value(zero), coin, coin, coin, none, zero, zero)
+        return LearnerState(
+            zeros, zeros, zeros, zeros, equations.loss.value(zeros), coin, coin, coin, nans, zeros, zeros
+        )
     s = np.sqrt(1 + equations.noise**2)
-    loss = training_of_residuals(equations.loss, np.log(np.array([zero + s, zero + LEAST_V])), equations.loss).loss
-    return LearnerState(zero, zero, zero, zero, loss, none, coin, none, zero + 1, zero, zero)
+    loss = training_of_residuals(equations.loss, np.log(np.array([zeros + s, zeros + LEAST_V])), equations.loss).loss
+    return LearnerState(zeros, zeros, zeros, zeros, loss, nans, coin, nans, zeros + 1, zeros, zeros)
 
 
 def _penalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     """Solve at lambda > 0."""
-    at = Point(np.log(lam), np.full_like(lam, share))
-    return described(equations, solve(equations, alpha, lam, share), alpha, at)
+    point = Point(np.log(lam), np.full_like(lam, share))
+    return described(equations, solve(equations, alpha, lam, share), alpha, point)
 
 
 def _unpenalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     """Solve without a penalty where the minimum of the loss is unique."""
     nearby = solve(equations, alpha, lam + SLIGHT, share)
-    at = Point(lam - np.inf, np.full_like(lam, share))
-    return described(equations, newton(equations, nearby.x, alpha, at), alpha, at)
+    point = Point(lam - np.inf, np.full_like(lam, share))
+    return described(equations, newton(equations, nearby.x, alpha, point), alpha, point)
 
 
 def _interpolating(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     """Solve the limit of a vanishing penalty where students fit all examples."""
-    best = smallest(equations.loss)
-    if best is None:
+    limit_loss = smallest(equations.loss)
+    if limit_loss is None:
         return LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     nearby = solve(equations, alpha, lam + SLIGHT, share)
-    x, at = nearby.x, Point(0 * lam, np.full_like(lam, share))
+    x, point = nearby.x, Point(0 * lam, np.full_like(lam, share))
     x[-1] += np.log(SLIGHT)
-    bound = replace(equations, loss=best)
-    state = described(bound, newton(bound, x, alpha, at), alpha, at, equations.loss)
+    limit_equations = replace(equations, loss=limit_loss)
+    state = described(limit_equations, newton(limit_equations, x, alpha, point), alpha, point, equations.loss)
     return state._replace(V=np.where(np.isnan(state.V), np.nan, np.inf))
 
 
 def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
     """Describe students at the threshold, where the length of an interpolating student diverges."""
     unknown = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
-    best = smallest(equations.loss)
-    if best is None or best.low < best.high:
+    limit_loss = smallest(equations.loss)
+    if limit_loss is None or limit_loss.low < limit_loss.high:
         return unknown
     far = np.full(len(alpha), np.inf)
     state = unknown._replace(
@@ -196,9 +198,9 @@ def described(
         The loss to report, if it differs from the loss of the equations, as in a limit.
     """
     x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
-    of = _of_labels if isinstance(equations.teacher, LabelTeacher) else _of_residuals
+    describe = _of_labels if isinstance(equations.teacher, LabelTeacher) else _of_residuals
     with np.errstate(all="ignore"):
-        return of(equations, x, solved.residual, alpha, at, value or equations.loss)
+        return describe(equations, x, solved.residual, alpha, at, value or equations.loss)
 
 
 def _of_labels(
@@ -208,11 +210,20 @@ def _of_labels(
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
     training = training_of_labels(equations.loss, teacher, x, value)
-    of = equations.describe_student(x, alpha, at)
+    student = equations.describe_student(x, alpha, at)
     eps_g, wrong = np.arctan(np.exp(x[0])) / np.pi, fresh_error(teacher, x[0])
-    fields = 1 / np.hypot(1, np.exp(x[0])), of.length_field
+    fields = 1 / np.hypot(1, np.exp(x[0])), student.length_field
     return LearnerState(
-        of.R, of.length, np.exp(x[-1]), residual, training.loss, training.error, eps_g, wrong, of.mse, *fields
+        student.R,
+        student.length,
+        np.exp(x[-1]),
+        residual,
+        training.loss,
+        training.error,
+        eps_g,
+        wrong,
+        student.mse,
+        *fields,
     )
 
 
@@ -221,9 +232,18 @@ def _of_residuals(
 ) -> LearnerState:
     """Describe the students of a linear teacher."""
     training = training_of_residuals(equations.loss, x, value)
-    of, none = equations.describe_student(x, alpha, at), np.full_like(x[0], np.nan)
-    t = np.exp(of.log_tan)
-    fields = 1 / np.hypot(1, t), of.length_field
+    student, nans = equations.describe_student(x, alpha, at), np.full_like(x[0], np.nan)
+    t = np.exp(student.log_tan)
+    fields = 1 / np.hypot(1, t), student.length_field
     return LearnerState(
-        of.R, of.length, np.exp(x[-1]), residual, training.loss, none, np.arctan(t) / np.pi, none, of.mse, *fields
+        student.R,
+        student.length,
+        np.exp(x[-1]),
+        residual,
+        training.loss,
+        nans,
+        np.arctan(t) / np.pi,
+        nans,
+        student.mse,
+        *fields,
     )

@@ -120,49 +120,51 @@ class ModeSums(Side):
         return _Sums(p_slope, nu @ change, 2 * (nu @ (of.r * change)), spread, np.zeros_like(p_slope))
 
     def of_labels(self, hats: Hats, x: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
-        of = self._responses(hats.V, l2)
-        sums = self._sums(of)
+        responses = self._responses(hats.V, l2)
+        totals = self._sums(responses)
         q, m2 = np.exp(hats.log_q), np.exp(2 * hats.log_m)
-        across, along = q * sums.nu2 + m2 * sums.spread, m2 * sums.p1**2
-        total = across + along
+        perpendicular, parallel = q * totals.nu2 + m2 * totals.spread, m2 * totals.p1**2
+        total = perpendicular + parallel
         F = np.array(
             [
-                0.5 * np.log(across / along),
+                0.5 * np.log(perpendicular / parallel),
                 0.5 * np.log(total),
-                np.log(sums.nu1),
+                np.log(totals.nu1),
             ]
         )
 
         def column(across_slope: np.ndarray, along_slope: np.ndarray, V_slope: np.ndarray) -> np.ndarray:
             """Return the derivatives of the outputs, given the derivatives of the two squares and of V."""
-            tan = 0.5 * (across_slope / across - along_slope / along)
-            return np.array([tan, 0.5 * (across_slope + along_slope) / total, V_slope / sums.nu1])
+            tan = 0.5 * (across_slope / perpendicular - along_slope / parallel)
+            return np.array([tan, 0.5 * (across_slope + along_slope) / total, V_slope / totals.nu1])
 
         def through_r(slopes: _Sums) -> np.ndarray:
-            return column(q * slopes.nu2 + m2 * slopes.spread, 2 * m2 * sums.p1 * slopes.p1, slopes.nu1)
+            return column(q * slopes.nu2 + m2 * slopes.spread, 2 * m2 * totals.p1 * slopes.p1, slopes.nu1)
 
-        by_V = through_r(self._compute_total_slopes(of, sums, -(of.r**2)))
-        by_q = column(q * sums.nu2, 0 * q, 0 * q)
-        by_m = column(2 * m2 * sums.spread, 2 * along, 0 * q)
+        by_V = through_r(self._compute_total_slopes(responses, totals, -(responses.r**2)))
+        by_q = column(q * totals.nu2, 0 * q, 0 * q)
+        by_m = column(2 * m2 * totals.spread, 2 * parallel, 0 * q)
         J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes + by_m[:, None] * hats.m_slopes
-        f = through_r(self._compute_total_slopes(of, sums, -of.penalty_ratio * of.r))
+        f = through_r(self._compute_total_slopes(responses, totals, -responses.penalty_ratio * responses.r))
         return Linearised(F - x, J - np.eye(3)[..., None], f)
 
     def of_outputs(self, hats: Hats, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray) -> Linearised:
-        of = self._responses(hats.V, l2)
-        sums, p = self._sums(of), self.modes.powers
+        responses = self._responses(hats.V, l2)
+        totals, p = self._sums(responses), self.modes.powers
         q = np.exp(hats.log_q)
-        s2 = noise**2 + sums.missed + q * sums.nu2
-        F = np.array([0.5 * np.log(s2), np.log(sums.nu1)])
+        s2 = noise**2 + totals.missed + q * totals.nu2
+        F = np.array([0.5 * np.log(s2), np.log(totals.nu1)])
 
         def column(change: np.ndarray, missed: np.ndarray) -> np.ndarray:
-            slopes = self._compute_total_slopes(of, sums, change)
-            return np.array([0.5 * (missed + q * slopes.nu2) / s2, slopes.nu1 / sums.nu1])
+            slopes = self._compute_total_slopes(responses, totals, change)
+            return np.array([0.5 * (missed + q * slopes.nu2) / s2, slopes.nu1 / totals.nu1])
 
-        by_V = column(-(of.r**2), -2 * (p @ (of.penalty_ratio**2 * of.r)))
-        by_q = np.array([0.5 * q * sums.nu2 / s2, 0 * q])
+        by_V = column(-(responses.r**2), -2 * (p @ (responses.penalty_ratio**2 * responses.r)))
+        by_q = np.array([0.5 * q * totals.nu2 / s2, 0 * q])
         J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes
-        f = column(-of.penalty_ratio * of.r, 2 * hats.V * (p @ (of.penalty_ratio**2 * of.r)))
+        f = column(
+            -responses.penalty_ratio * responses.r, 2 * hats.V * (p @ (responses.penalty_ratio**2 * responses.r))
+        )
         return Linearised(F - x, J - np.eye(2)[..., None], f)
 
     def hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
@@ -180,28 +182,28 @@ class ModeSums(Side):
         return self._describe_student(forces._replace(m=forces.V), l2)
 
     def _describe_student(self, forces: Forces, l2: np.ndarray) -> Student:
-        of = self._responses(forces.V, l2)
-        sums = self._sums(of)
-        across, along = forces.q * sums.nu2 + forces.m**2 * sums.spread, forces.m * sums.p1
-        log_tan = 0.5 * np.log(across) - np.log(along)
-        R, length = self._in_weights(forces, of)
-        return Student(log_tan, np.sqrt(across + along**2), sums.missed + forces.q * sums.nu2, R, length)
+        responses = self._responses(forces.V, l2)
+        totals = self._sums(responses)
+        perpendicular, parallel = forces.q * totals.nu2 + forces.m**2 * totals.spread, forces.m * totals.p1
+        log_tan = 0.5 * np.log(perpendicular) - np.log(parallel)
+        R, length = self._in_weights(forces, responses)
+        return Student(log_tan, np.sqrt(perpendicular + parallel**2), totals.missed + forces.q * totals.nu2, R, length)
 
     def _in_weights(self, forces: Forces, of: _Responses) -> tuple[np.ndarray, np.ndarray]:
         """Return R and length of the weight vector. R is NaN if the teacher is not in the space of inputs."""
-        modes, none = self.modes, np.full_like(forces.q, np.nan)
+        modes, nans = self.modes, np.full_like(forces.q, np.nan)
         varying = modes.variances > 0
         per_variance = of.r[varying] ** 2 / modes.variances[varying, None]
         length = np.sqrt(
             forces.m**2 * (modes.powers[varying] @ per_variance) + forces.q * (modes.shares[varying] @ per_variance)
         )
         if modes.teacher is None:
-            return none, length
+            return nans, length
         scale = np.sqrt(self.signal) * self.length_of_teacher
         return forces.m * scale * (modes.teacher @ of.r) / length, length
 
 
 def _hebb(unknowns: int, log_q: np.ndarray, log_m: np.ndarray) -> Hats:
     """Return the hats of Hebb's rule, with V^ = 0 and without slopes."""
-    none = np.zeros((unknowns, len(log_q)))
-    return Hats(0 * log_q, log_q, log_m, none, none, none)
+    zeros = np.zeros((unknowns, len(log_q)))
+    return Hats(0 * log_q, log_q, log_m, zeros, zeros, zeros)

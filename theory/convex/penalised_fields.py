@@ -39,13 +39,13 @@ def direction(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndar
     """
     if weights is None:
         return np.array([0.5 * np.log(q) - np.log(m), 0.5 * np.log(m**2 + q), 0 * q])
-    alive = along = square = 0 * q
-    for share, mean, variance in weights.pieces:
+    alive = overlap = square = 0 * q
+    for fraction, mean, variance in weights.pieces:
         width = np.sqrt(m**2 * variance + q)
-        reach, drift, power = _soft(m * mean, width, l1)
-        alive, square = alive + share * reach, square + share * power
-        along = along + share * (mean * drift + variance * m * reach)
-    return np.array([0.5 * np.log(square - along**2) - np.log(along), 0.5 * np.log(square), np.log(alive)])
+        survival, drift, power = _soft(m * mean, width, l1)
+        alive, square = alive + fraction * survival, square + fraction * power
+        overlap = overlap + fraction * (mean * drift + variance * m * survival)
+    return np.array([0.5 * np.log(square - overlap**2) - np.log(overlap), 0.5 * np.log(square), np.log(alive)])
 
 
 def error(weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> np.ndarray:
@@ -63,12 +63,12 @@ def error(weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray,
     if weights is None:
         return np.array([np.log(l2**2 + q), 0 * q])
     alive, square = 0 * q, l2**2
-    for share, mean, variance in weights.pieces:
+    for fraction, mean, variance in weights.pieces:
         width = np.sqrt(V**2 * variance + q)
-        reach, drift, _ = _soft(V * mean, width, l1)
-        alive = alive + share * reach
-        pull = mean * (V * mean - drift) + variance * V * (1 - reach)
-        square = square + share * (q * (2 * reach - 1) + _clipped(V * mean, width, l1, reach) + 2 * l2 * pull)
+        survival, drift, _ = _soft(V * mean, width, l1)
+        alive = alive + fraction * survival
+        pull = mean * (V * mean - drift) + variance * V * (1 - survival)
+        square = square + fraction * (q * (2 * survival - 1) + _clipped(V * mean, width, l1, survival) + 2 * l2 * pull)
     return np.array([np.log(square), np.log(alive)])
 
 

@@ -75,14 +75,14 @@ def recovers(
     inputs
         Inputs of unequal variance, or None for isotropic inputs.
     """
-    none = np.zeros(len(alpha), bool)
+    not_recovered = np.zeros(len(alpha), bool)
     if not isinstance(teacher, LinearTeacher) or teacher.noise or (inputs and inputs.modes.misfit):
-        return none
+        return not_recovered
     force = float(loss.slopes_at(0.0)[1]) if 0.0 in loss.kinks else 0.0
-    lanes = zip(alpha.tolist(), lam.tolist(), strict=True)
+    pairs = zip(alpha.tolist(), lam.tolist(), strict=True)
     if inputs:
-        return np.array([_recovers_in_modes(force, inputs.modes, *lane) for lane in lanes], bool)
-    return np.array([_recovers(force, penalty, weights, *lane) for lane in lanes], bool)
+        return np.array([_recovers_in_modes(force, inputs.modes, *pair) for pair in pairs], bool)
+    return np.array([_recovers(force, penalty, weights, *pair) for pair in pairs], bool)
 
 
 def _recovers(force: float, penalty: Penalty, weights: Weights, alpha: float, lam: float) -> bool:
@@ -107,7 +107,7 @@ def _recovers_in_modes(force: float, modes: Modes, alpha: float, lam: float) -> 
 
 def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: float) -> bool:
     """Return True if a small error shrinks under the iteration of the equations."""
-    rho = sum(share for share, mean, variance in weights.pieces if mean or variance)
+    rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if alpha <= rho:
         return False
     if np.isinf(force):
@@ -131,7 +131,7 @@ def vanishing_response(penalty: Penalty, weights: Weights, alpha: float) -> floa
     """
     from scipy.optimize import brentq
 
-    rho = sum(share for share, mean, variance in weights.pieces if mean or variance)
+    rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if rho == 1 or penalty.share == 0:
         return 1 / (alpha - 1) if alpha > 1 else np.inf
     bias = _bias(weights, 1.0, (1 - penalty.share) / penalty.share)
@@ -184,12 +184,12 @@ def _thresholded(tau: float) -> float:
 def _bias(weights: Weights, l1: float, l2: float) -> float:
     """Return the mean square of l1 sgn(w) + l2 w over the nonzero weights."""
     total = l2 * l2
-    for share, mean, variance in weights.pieces:
+    for fraction, mean, variance in weights.pieces:
         width = np.sqrt(variance)
         size = abs(mean)
         if width:
             size = 2 * width * density(mean / width) + mean * (1 - 2 * cumulative(-mean / width))
-        total += share * ((l1 * l1 if mean or width else 0.0) + 2 * l1 * l2 * size)
+        total += fraction * ((l1 * l1 if mean or width else 0.0) + 2 * l1 * l2 * size)
     return float(total)
 
 

@@ -164,23 +164,25 @@ def solve(equations: Followed, alpha: np.ndarray, lam: np.ndarray, share: float)
     target = Point(np.log(lam), np.full_like(lam, share))
     if share == 0:
         return _along(equations, alpha, target, target.log_lam)
-    solved = _along(equations, alpha, target, np.minimum(target.log_lam, healthy(equations, alpha)))
-    left = np.flatnonzero(np.isnan(solved.residual))  # noiseless outputs may be recovered at the smaller lambda
-    if len(left):
-        again = _along(equations, alpha[left], Point(*(part[left] for part in target)), target.log_lam[left])
-        for whole, part in zip(solved, again, strict=True):
-            whole[..., left] = part
-    return solved
+    solution = _along(equations, alpha, target, np.minimum(target.log_lam, healthy(equations, alpha)))
+    unsolved = np.flatnonzero(np.isnan(solution.residual))  # noiseless outputs may be recovered at the smaller lambda
+    if len(unsolved):
+        again = _along(
+            equations, alpha[unsolved], Point(*(part[unsolved] for part in target)), target.log_lam[unsolved]
+        )
+        for values, part in zip(solution, again, strict=True):
+            values[..., unsolved] = part
+    return solution
 
 
 def _along(equations: Followed, alpha: np.ndarray, target: Point, turn: np.ndarray) -> Solved:
     """Follow a solution under an l2 norm to ln lambda = `turn`, switch the l1 norm on there, and go to the target."""
     x, log_lam = equations.start(alpha, turn)
     corners = [Point(log_lam, 0 * turn), Point(turn, 0 * turn), Point(turn, target.l1_fraction), target]
-    solved = newton(equations, x, alpha, corners[0])
+    solution = newton(equations, x, alpha, corners[0])
     for begin, end in pairwise(corners):
-        solved = follow(equations, alpha, solved, begin, end)
-    return solved
+        solution = follow(equations, alpha, solution, begin, end)
+    return solution
 
 
 def healthy(equations: Followed, alpha: np.ndarray) -> np.ndarray:
@@ -210,26 +212,34 @@ def follow(
         Residual at which Newton's method takes its last step.
     """
     x, residual, tangent = (np.array(part) for part in solved)
-    way = np.abs(end.log_lam - begin.log_lam)
-    done, step = np.zeros(len(alpha)), np.minimum(1.0, STRIDE / np.maximum(way, STRIDE))
-    done[(way == 0) & (end.l1_fraction == begin.l1_fraction)] = 1.0
+    distance = np.abs(end.log_lam - begin.log_lam)
+    progress, step = np.zeros(len(alpha)), np.minimum(1.0, STRIDE / np.maximum(distance, STRIDE))
+    progress[(distance == 0) & (end.l1_fraction == begin.l1_fraction)] = 1.0
     failed = ~(residual <= max(SOLVED, within))
-    while len(at := np.flatnonzero((done < 1) & ~failed)):
-        ahead = np.minimum(1.0, done[at] + step[at])
-        point = Point(*(b[at] + (e[at] - b[at]) * ahead for b, e in zip(begin, end, strict=True)))
-        point = Point(*(np.where(ahead == 1, e[at], p) for p, e in zip(point, end, strict=True)))
-        moved = (end.log_lam - begin.log_lam)[at] * (ahead - done[at])
+    while len(active := np.flatnonzero((progress < 1) & ~failed)):
+        ahead = np.minimum(1.0, progress[active] + step[active])
+        point = Point(*(b[active] + (e[active] - b[active]) * ahead for b, e in zip(begin, end, strict=True)))
+        point = Point(*(np.where(ahead == 1, e[active], p) for p, e in zip(point, end, strict=True)))
+        log_lam_change = (end.log_lam - begin.log_lam)[active] * (ahead - progress[active])
         new = newton(
-            equations, x[:, at] + np.clip(tangent[:, at] * moved, -2 * STRIDE, 2 * STRIDE), alpha[at], point, within
+            equations,
+            x[:, active] + np.clip(tangent[:, active] * log_lam_change, -2 * STRIDE, 2 * STRIDE),
+            alpha[active],
+            point,
+            within,
         )
-        good = new.residual <= max(SOLVED, within)
-        to = at[good]
-        x[:, to], residual[to], tangent[:, to] = new.x[:, good], new.residual[good], new.tangent[:, good]
-        done[to] = ahead[good]
-        step[at] *= np.where(good, 2.0, 0.25)
-        failed[at] = step[at] < SHORTEST
-    gone = np.where(failed, np.nan, 0.0)
-    return Solved(x + gone, residual + gone, tangent + gone)
+        succeeded = new.residual <= max(SOLVED, within)
+        advanced = active[succeeded]
+        x[:, advanced], residual[advanced], tangent[:, advanced] = (
+            new.x[:, succeeded],
+            new.residual[succeeded],
+            new.tangent[:, succeeded],
+        )
+        progress[advanced] = ahead[succeeded]
+        step[active] *= np.where(succeeded, 2.0, 0.25)
+        failed[active] = step[active] < SHORTEST
+    nan_if_failed = np.where(failed, np.nan, 0.0)
+    return Solved(x + nan_if_failed, residual + nan_if_failed, tangent + nan_if_failed)
 
 
 def newton(equations: Followed, x: np.ndarray, alpha: np.ndarray, at: Point, within: float = TOLERANCE) -> Solved:
@@ -249,20 +259,20 @@ def newton(equations: Followed, x: np.ndarray, alpha: np.ndarray, at: Point, wit
         Residual at which the last step is taken.
     """
     best = Solved(np.array(x), np.full(len(alpha), np.inf), np.full_like(x, np.nan))
-    x, lanes = np.array(x), np.arange(len(alpha))
+    x, active = np.array(x), np.arange(len(alpha))
     for _ in range(SWEEPS):
-        linear = equations.linearised(x[:, lanes], alpha[lanes], Point(*(part[lanes] for part in at)))
+        linear = equations.linearised(x[:, active], alpha[active], Point(*(part[active] for part in at)))
         step, tangent = _cramer(linear.J, -np.array([linear.F, linear.f]))
         residual = np.max(np.abs(linear.F), axis=0)
-        better = residual < best.residual[lanes]
-        to = lanes[better]
-        last = x[:, lanes] + np.where(residual <= within, step, 0.0)  # a free last step, down to rounding
-        for whole, part in zip(best, (last, residual, tangent), strict=True):
-            whole[..., to] = part[..., better]
-        going = (residual > within) & np.all(np.isfinite(step), axis=0)
-        x[:, lanes] += np.clip(np.where(going, step, 0.0), -LEAP, LEAP)
-        lanes = lanes[going]
-        if not len(lanes):
+        better = residual < best.residual[active]
+        improved = active[better]
+        last = x[:, active] + np.where(residual <= within, step, 0.0)  # a free last step, down to rounding
+        for values, part in zip(best, (last, residual, tangent), strict=True):
+            values[..., improved] = part[..., better]
+        unfinished = (residual > within) & np.all(np.isfinite(step), axis=0)
+        x[:, active] += np.clip(np.where(unfinished, step, 0.0), -LEAP, LEAP)
+        active = active[unfinished]
+        if not len(active):
             break
     return best
 

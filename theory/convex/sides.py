@@ -123,32 +123,36 @@ class Isotropic(Side):
     def of_labels(self, hats: Hats, x: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
         log_l1 = np.log(l1)
 
-        def side(logs: np.ndarray) -> np.ndarray:
+        def scaled_unknowns(logs: np.ndarray) -> np.ndarray:
             return penalised_fields.direction(self.weights, *np.exp(logs))
 
         logs = np.array([hats.log_q, hats.log_m, log_l1])
-        by = penalised_fields.slopes(side, logs)
-        D, once = hats.V + l2, np.array([0.0, 1.0, 1.0])[:, None]
-        F = side(logs) - once * np.log(D) - x
-        J = by[:, 0, None] * hats.q_slopes + by[:, 1, None] * hats.m_slopes - once[:, None] * hats.V_slopes / D
-        return Linearised(F, J - np.eye(3)[..., None], by[:, 2] - once * l2 / D)
+        log_slopes = penalised_fields.slopes(scaled_unknowns, logs)
+        D, powers_of_D = hats.V + l2, np.array([0.0, 1.0, 1.0])[:, None]
+        F = scaled_unknowns(logs) - powers_of_D * np.log(D) - x
+        J = (
+            log_slopes[:, 0, None] * hats.q_slopes
+            + log_slopes[:, 1, None] * hats.m_slopes
+            - powers_of_D[:, None] * hats.V_slopes / D
+        )
+        return Linearised(F, J - np.eye(3)[..., None], log_slopes[:, 2] - powers_of_D * l2 / D)
 
     def of_outputs(self, hats: Hats, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray) -> Linearised:
         D = hats.V + l2
 
-        def side(logs: np.ndarray) -> np.ndarray:
+        def scaled_unknowns(logs: np.ndarray) -> np.ndarray:
             return penalised_fields.error(self.weights, *np.exp(logs))
 
         logs = np.array([np.log(hats.V), hats.log_q, np.log(l1), np.log(l2)])
-        by, values = penalised_fields.slopes(side, logs), side(logs)
+        log_slopes, values = penalised_fields.slopes(scaled_unknowns, logs), scaled_unknowns(logs)
         mse = np.exp(values[0]) / D**2
         s2 = noise**2 + mse
         F = np.array([0.5 * np.log(s2), values[1] - np.log(D)]) - x
-        much = np.array([0.5 * mse / s2, 1 + 0 * mse])  # derivatives of ln s and ln V in the two scaled unknowns
-        once = np.array([2.0, 1.0])[:, None]
-        J = by[:, 0, None] * hats.V_slopes / hats.V + by[:, 1, None] * hats.q_slopes
-        J = much[:, None] * (J - once[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]
-        return Linearised(F, J, much * (by[:, 2] + by[:, 3] - once * l2 / D))
+        outer_slopes = np.array([0.5 * mse / s2, 1 + 0 * mse])  # derivatives in the two scaled unknowns
+        powers_of_D = np.array([2.0, 1.0])[:, None]
+        J = log_slopes[:, 0, None] * hats.V_slopes / hats.V + log_slopes[:, 1, None] * hats.q_slopes
+        J = outer_slopes[:, None] * (J - powers_of_D[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]
+        return Linearised(F, J, outer_slopes * (log_slopes[:, 2] + log_slopes[:, 3] - powers_of_D * l2 / D))
 
     def hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
         length = np.log(slope) - log_lam + 0.5 * np.log(alpha * (1 + alpha * signal**2))
@@ -172,5 +176,5 @@ class Isotropic(Side):
         if self.weights is None:
             return super().vanishes(q, m, l1)
         pieces = self.weights.pieces
-        reach = [np.abs(mean) * m + NONE * np.sqrt(variance * m**2 + q) for _, mean, variance in pieces]
-        return l1 > np.max(reach, axis=0)
+        max_fields = [np.abs(mean) * m + NONE * np.sqrt(variance * m**2 + q) for _, mean, variance in pieces]
+        return l1 > np.max(max_fields, axis=0)

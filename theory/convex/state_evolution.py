@@ -205,10 +205,10 @@ def reached(
     """
     error = _starting(weights, starts)
     falls = weights.mse(alpha * teacher.information(error)) <= error
-    every = bayes_optimal.states(teacher, weights, alpha)
-    distance = np.array([np.where(falls, error - one.mse, one.mse - error) for one in every])
+    candidates = bayes_optimal.states(teacher, weights, alpha)
+    distance = np.array([np.where(falls, error - candidate.mse, candidate.mse - error) for candidate in candidates])
     nearest = np.argmin(np.where(distance >= 0, distance, np.inf), axis=0)
-    return bayes_optimal.BayesOptimalState(*(np.choose(nearest, parts) for parts in zip(*every, strict=True)))
+    return bayes_optimal.BayesOptimalState(*(np.choose(nearest, parts) for parts in zip(*candidates, strict=True)))
 
 
 def _starting(weights: Weights, starts: list[str]) -> np.ndarray:

@@ -56,10 +56,12 @@ def separability(
     >>> separability("sign", flip=[0, 0.1]).round(6)
     array([     inf, 2.992286])
     """
-    given = {name: value for name, value in (("flip", flip), ("gain", gain), ("noise", noise)) if value is not None}
-    kind = _teacher(teacher, given)
+    parameters = {
+        name: value for name, value in (("flip", flip), ("gain", gain), ("noise", noise)) if value is not None
+    }
+    kind = _teacher(teacher, parameters)
     names = [field.name for field in fields(kind)]
-    values = np.broadcast_arrays(*(np.asarray(given.get(name, getattr(kind(), name)), float) for name in names))
+    values = np.broadcast_arrays(*(np.asarray(parameters.get(name, getattr(kind(), name)), float) for name in names))
     points = zip(*(value.ravel().tolist() for value in values), strict=True)
     alphas = [separable_below(kind(**dict(zip(names, point, strict=True)))) for point in points]
     return np.array(alphas).reshape(values[0].shape)[()]

@@ -91,9 +91,9 @@ class Ladder:
         r"""Compute the components of :math:`X^T\mathbf G`, and add a direction if G has a new part."""
         size, G = self.samples.size, G.astype(self.samples.dtype, copy=False)
         v = self.alpha * (self.images.filled @ G).astype(float) / size
-        f, least = self.slopes.get_free_row(), self.new_direction_tol * float(np.sqrt(G @ G / size))
-        g = self.slopes.project_out(G, f, least)
-        if not g > least:
+        f, min_norm = self.slopes.get_free_row(), self.new_direction_tol * float(np.sqrt(G @ G / size))
+        g = self.slopes.project_out(G, f, min_norm)
+        if not g > min_norm:
             return v
         f *= 1 / g
         self.slopes.add_free_row()
@@ -143,21 +143,21 @@ def matches(cell: DescentCell) -> bool:
 
 def _descend(cell: DescentCell, replica: int, size: int) -> Path:
     """Simulate a descent until the last step or an overflow."""
-    last, times = cell.steps[-1], {step: at for at, step in enumerate(cell.steps)}
+    last, times = cell.steps[-1], {step: index for index, step in enumerate(cell.steps)}
     samples = Samples(cell.teacher, replica, size, matched=matches(cell))
     batches = None if cell.batch == 1 else Batches(samples, cell.batch, cell.sampling == "shuffle")
     ladder: Ladder | TwoSided = Ladder(cell.P / cell.N, samples)
     if cell.coordinatewise:
         ladder = TwoSided(cell.P / cell.N, samples, cell.weights)
     loss, y, (l1, l2) = cell.on, samples.outputs, cell.strengths
-    along, across = np.full((2, last + 1), np.nan)
+    parallel, perpendicular = np.full((2, last + 1), np.nan)
     train_loss, eps_t = np.full((2, len(times)), np.nan)
     state = cell.descent.start(ladder.make_initial_weights(cell.length, cell.R))
     for step in range(last + 1):
         w, z, rate = state[0], cell.descent.query(state), cell.rate(step)
         if not np.isfinite(w @ w):
             break
-        along[step], across[step] = ladder.split_components(w)
+        parallel[step], perpendicular[step] = ladder.split_components(w)
         h = ladder.compute_fields(z)
         if step in times:
             of_w = h if z is w else ladder.compute_fields(w)
@@ -170,7 +170,7 @@ def _descend(cell: DescentCell, replica: int, size: int) -> Path:
         state = cell.descent.next(state, v + cell.batch * l2 * z, rate, step)
         if l1:
             state = LASSO.prox(state[0], l1, rate * cell.batch), *state[1:]
-    return Path(along, across, train_loss, eps_t, len(ladder.images.filled))
+    return Path(parallel, perpendicular, train_loss, eps_t, len(ladder.images.filled))
 
 
 def _extended(row: np.ndarray, count: int) -> np.ndarray:

@@ -39,7 +39,7 @@ class Curves:
 
     def select_steps(self, places: list[int]) -> Curves:
         """Select recorded steps by their indices."""
-        mean, error = ({name: values[places] for name, values in of.items()} for of in (self.mean, self.error))
+        mean, error = ({name: values[places] for name, values in arrays.items()} for arrays in (self.mean, self.error))
         return replace(self, mean=mean, error=error)
 
 
@@ -73,11 +73,11 @@ def curves(cell: DescentCell, slack: float = 1.0) -> Curves:
     >>> found.mean["eps_g"].round(3), bool(np.all(found.error["eps_g"] < 1e-4))
     (array([0.5  , 0.231, 0.213]), True)
     """
-    whole = _whole(cell)
-    known = _known(whole)
-    if min(known, default=np.inf) > slack:
-        known[slack] = _computed(whole, slack)
-    return known[min(known)].select_steps([whole.steps.index(step) for step in cell.steps])
+    complete_cell = _whole(cell)
+    cached = _known(complete_cell)
+    if min(cached, default=np.inf) > slack:
+        cached[slack] = _computed(complete_cell, slack)
+    return cached[min(cached)].select_steps([complete_cell.steps.index(step) for step in cell.steps])
 
 
 def _whole(cell: DescentCell) -> DescentCell:
@@ -101,11 +101,12 @@ def _computed(cell: DescentCell, slack: float) -> Curves:
         at_once = max(1, min(cores(), int(memory() // bytes_of(cell, directions, size))))
         with ThreadPoolExecutor(at_once) as pool:  # NumPy releases the interpreter lock
             paths = list(pool.map(partial(descend, cell, size=size), range(REPLICAS)))
-        found, directions = _averaged(cell, paths, size), max(path.directions for path in paths)
-        error = np.nanmax([0.0, *np.concatenate([found.error[name] / goal for name, goal in GOALS.items()])])
-        enough = error <= slack and PER_DIRECTION * directions <= size
-        if enough or size == MOST or np.isnan(found.mean["R"]).any():  # more samples do not help if a path diverges
-            return found
+        result, directions = _averaged(cell, paths, size), max(path.directions for path in paths)
+        error = np.nanmax([0.0, *np.concatenate([result.error[name] / goal for name, goal in GOALS.items()])])
+        is_accurate = error <= slack and PER_DIRECTION * directions <= size
+        # more samples do not help if a path diverges
+        if is_accurate or size == MOST or np.isnan(result.mean["R"]).any():
+            return result
         size = _next_size(size, error / slack, directions)
         _check_memory(cell, directions, size)
 
@@ -136,12 +137,14 @@ def _next_size(size: int, error: float, directions: int) -> int:
 
 def _averaged(cell: DescentCell, paths: list[Path], size: int) -> Curves:
     """Compute means and standard errors over the paths of the replicas."""
-    along, across, train_loss, eps_t = (np.array(part) for part in list(zip(*paths, strict=True))[:4])
-    eps_g = np.where(np.hypot(along, across) == 0, 0.5, angle(across, along) / np.pi)  # w = 0 answers by a fair coin
+    parallel, perpendicular, train_loss, eps_t = (np.array(part) for part in list(zip(*paths, strict=True))[:4])
+    eps_g = np.where(
+        np.hypot(parallel, perpendicular) == 0, 0.5, angle(perpendicular, parallel) / np.pi
+    )  # w = 0 answers by a fair coin
     recorded = list(cell.steps)
-    along, across = along[:, recorded], across[:, recorded]
+    parallel, perpendicular = parallel[:, recorded], perpendicular[:, recorded]
     variables = {
-        **_of_weights(cell, along, across),
+        **_of_weights(cell, parallel, perpendicular),
         "eps_g": eps_g[:, recorded],
         "train_loss": train_loss,
         "eps_t": eps_t,
@@ -150,15 +153,15 @@ def _averaged(cell: DescentCell, paths: list[Path], size: int) -> Curves:
         mean = {name: np.mean(values, axis=0) for name, values in variables.items()}
         error = {name: np.std(values, axis=0, ddof=1) / np.sqrt(len(paths)) for name, values in variables.items()}
     for name, values in error.items():
-        lost = ~np.isfinite(values)
-        mean[name][lost] = values[lost] = np.nan
+        overflowed = ~np.isfinite(values)
+        mean[name][overflowed] = values[overflowed] = np.nan
     return Curves(mean, error, np.mean(eps_g, axis=0), size)
 
 
 def _of_weights(cell: DescentCell, along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
     """Return cosine, length, and the error on fresh labels or, for a linear teacher, the error of the field."""
     length = np.hypot(along, across)
-    R, none = along / np.where(length == 0, 1.0, length), np.full_like(along, np.nan)
+    R, nans = along / np.where(length == 0, 1.0, length), np.full_like(along, np.nan)
     if isinstance(cell.teacher, LabelTeacher):
-        return {"R": R, "length": length, "eps_y": label_error(cell.teacher, R), "mse": none}
-    return {"R": R, "length": length, "eps_y": none, "mse": (1 - along) ** 2 + across**2}
+        return {"R": R, "length": length, "eps_y": label_error(cell.teacher, R), "mse": nans}
+    return {"R": R, "length": length, "eps_y": nans, "mse": (1 - along) ** 2 + across**2}

@@ -168,12 +168,12 @@ class Rows:
         `rest` may be the row itself. The Gram-Schmidt projection is repeated if the norm becomes small, unless it is
         smaller than `least`.
         """
-        size, filled = len(row), self.filled
-        whole = np.sqrt(row @ row / size)
-        np.subtract(row, (filled @ row / size) @ filled, out=rest)
+        size, rows = len(row), self.filled
+        row_norm = np.sqrt(row @ row / size)
+        np.subtract(row, (rows @ row / size) @ rows, out=rest)
         norm = np.sqrt(rest @ rest / size)
-        if least < norm < HALF * whole:
-            rest -= (filled @ rest / size) @ filled
+        if least < norm < HALF * row_norm:
+            rest -= (rows @ rest / size) @ rows
             norm = np.sqrt(rest @ rest / size)
         return float(norm)
 
@@ -268,9 +268,9 @@ def _tabulated(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
     right = 2 * cumulative(-edges) - left
     t = np.concatenate([-edges[::-1], edges[1:]])
     z = np.concatenate([quantile(np.maximum(left[::-1], LEAST**2)), -quantile(np.maximum(right[1:], LEAST**2))])
-    known = np.append(left[::-1], right[1:]) > LEAST
+    in_table = np.append(left[::-1], right[1:]) > LEAST
     slope = density(z) / np.maximum(2 * density(t) * teacher.probability(t), LEAST**4)
-    return np.asarray(CubicHermiteSpline(z[known], t[known], slope[known])(normal))
+    return np.asarray(CubicHermiteSpline(z[in_table], t[in_table], slope[in_table])(normal))
 
 
 @lru_cache(maxsize=64)
@@ -297,10 +297,10 @@ def _order(replica: int, size: int, column: int) -> np.ndarray:
     """Return the numbers 0 to S - 1 in the order of a column, by doubling with one digit of the index at a time."""
     digits = _scrambled(replica, size, column // BLOCK)[:, column % BLOCK]
     order = np.empty(size, np.intp)
-    order[0], filled = digits[-1], 1
+    order[0], num_filled = digits[-1], 1
     for digit in digits[:-1]:
-        np.bitwise_xor(order[:filled], digit, out=order[filled : 2 * filled])
-        filled *= 2
+        np.bitwise_xor(order[:num_filled], digit, out=order[num_filled : 2 * num_filled])
+        num_filled *= 2
     return order
 
 
@@ -314,8 +314,8 @@ def _scrambled(replica: int, size: int, block: int) -> np.ndarray:
     columns = min(1 << (first + BLOCK - 1).bit_length(), TABULATED)
     plain = generators(columns)[:count, first : first + BLOCK] >> (DIGITS - count)
     rng = np.random.default_rng([replica, size, block])
-    places = 1 << np.arange(count)[::-1, None]
+    digits = 1 << np.arange(count)[::-1, None]
     mixed = np.zeros_like(plain)
-    for place, images in zip(places, places + rng.integers(places, size=plain.shape), strict=True):
-        mixed ^= np.where(plain & place, images, 0)  # each digit adds itself and random lower digits
+    for digit, images in zip(digits, digits + rng.integers(digits, size=plain.shape), strict=True):
+        mixed ^= np.where(plain & digit, images, 0)  # each digit adds itself and random lower digits
     return np.vstack([mixed, rng.integers(size, size=plain.shape[1])])

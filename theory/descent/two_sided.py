@@ -60,14 +60,14 @@ class TwoSided:
 
     def make_initial_weights(self, length: float, R: float) -> np.ndarray:
         """Draw initial weights (S,) with this length and cosine with the teacher, normal perpendicular to it."""
-        across = self._draw_orthogonal_normal(np.empty(len(self.teacher)))
-        return length * (R * self.teacher + np.sqrt(1 - R * R) * across)
+        perpendicular = self._draw_orthogonal_normal(np.empty(len(self.teacher)))
+        return length * (R * self.teacher + np.sqrt(1 - R * R) * perpendicular)
 
     def split_components(self, w: np.ndarray) -> tuple[float, float]:
         """Return the components of weights parallel and perpendicular to the teacher."""
-        along = float(np.mean(w * self.teacher))
-        rest = w - along * self.teacher
-        return along, float(np.sqrt(np.mean(rest * rest)))
+        parallel = float(np.mean(w * self.teacher))
+        rest = w - parallel * self.teacher
+        return parallel, float(np.sqrt(np.mean(rest * rest)))
 
     def compute_fields(self, w: np.ndarray) -> np.ndarray:
         """Compute the fields (S,) of weights (S,), and add a direction if the weights have a new part."""
@@ -120,10 +120,10 @@ def teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndarray:
     array([ 0.   ,  0.   , -1.414,  1.414])
     """
     w, first = np.zeros_like(probability), 0.0
-    for share, mean, variance in weights.pieces:
-        within = (probability >= first) & (probability < first + share)
-        w[within] = mean + np.sqrt(variance) * quantile(np.clip((probability[within] - first) / share, *CERTAIN))
-        first += share
+    for fraction, mean, variance in weights.pieces:
+        in_piece = (probability >= first) & (probability < first + fraction)
+        w[in_piece] = mean + np.sqrt(variance) * quantile(np.clip((probability[in_piece] - first) / fraction, *CERTAIN))
+        first += fraction
     return np.asarray(w / np.sqrt(np.mean(w * w)))
 
 
@@ -132,9 +132,9 @@ def _new(known: Rows, row: np.ndarray) -> np.ndarray | None:
 
     Returns None if the row is a combination of known rows.
     """
-    rest, least = known.get_free_row(), NEW[known.room.dtype.name] * float(np.sqrt(row @ row / len(row)))
-    norm = known.project_out(row, rest, least)
-    if not norm > least:
+    rest, min_norm = known.get_free_row(), NEW[known.room.dtype.name] * float(np.sqrt(row @ row / len(row)))
+    norm = known.project_out(row, rest, min_norm)
+    if not norm > min_norm:
         return None
     rest *= 1 / norm
     return rest

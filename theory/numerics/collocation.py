@@ -77,9 +77,9 @@ def _slopes(coefficients: Coefficients, panels: list[tuple[float, float]]) -> li
     t, to = begin[:, None] + (end - begin)[:, None] * legendre(NODES)[0], _to(legendre(NODES)[0])
     M, d = (part.reshape(*t.shape, *part.shape[1:]) for part in coefficients(t.reshape(-1)))
     size = d.shape[-1]
-    known = np.concatenate([M, d[..., None]], axis=-1).reshape(len(panels), -1, size + 1)
+    right_side = np.concatenate([M, d[..., None]], axis=-1).reshape(len(panels), -1, size + 1)
     inside = np.einsum("p,piab,ij->piajb", end - begin, M, to).reshape(len(panels), NODES * size, -1)
-    return list(np.linalg.solve(np.eye(NODES * size) - inside, known).reshape(len(panels), NODES, size, size + 1))
+    return list(np.linalg.solve(np.eye(NODES * size) - inside, right_side).reshape(len(panels), NODES, size, size + 1))
 
 
 def _propagated(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -71,8 +71,8 @@ def padded(times: np.ndarray, values: int = 1) -> np.ndarray:
     >>> padded(np.arange(9.0)).size
     256
     """
-    least = LEAST if values <= MANY else TOGETHER
-    return np.pad(times, (0, filled_up(max(least, times.size)) - times.size), constant_values=np.inf)
+    min_size = LEAST if values <= MANY else TOGETHER
+    return np.pad(times, (0, filled_up(max(min_size, times.size)) - times.size), constant_values=np.inf)
 
 
 def integrate(
@@ -104,11 +104,11 @@ def integrate(
     """
     constants = tableau()
     end = jnp.max(jnp.where(jnp.isfinite(times), times, 0.0))
-    lanes = start.shape[1]
+    num_systems = start.shape[1]
     state = State(
         attempts=jnp.zeros((), int),
-        t=jnp.broadcast_to(jnp.asarray(begin, float), lanes),
-        h=jnp.full(lanes, FIRST),
+        t=jnp.broadcast_to(jnp.asarray(begin, float), num_systems),
+        h=jnp.full(num_systems, FIRST),
         y=start,
         stages=jnp.zeros((ALL, *start.shape)),
         recorded=jnp.broadcast_to(start, (times.size, *start.shape)),
@@ -120,15 +120,15 @@ def integrate(
     def advance(state: State) -> State:
         step = _step(constants, field, state, times, end)
         error = _error(constants, state.y, step, rtol, atol)
-        taken = _moving(state, end) & (error <= 1)
+        accepted = _moving(state, end) & (error <= 1)
         return State(
             attempts=state.attempts + 1,
-            t=jnp.where(taken, step.t, state.t),
-            h=step.h * _change(error, taken),
-            y=jnp.where(taken, step.y, state.y),
+            t=jnp.where(accepted, step.t, state.t),
+            h=step.h * _change(error, accepted),
+            y=jnp.where(accepted, step.y, state.y),
             # the other stages are reset to 0, as NaN times a weight of 0 would make all stages of the next step NaN
-            stages=jnp.zeros_like(step.stages).at[0].set(jnp.where(taken, step.stages[STAGES], step.stages[0])),
-            recorded=_recorded(constants, state, step, taken, times),
+            stages=jnp.zeros_like(step.stages).at[0].set(jnp.where(accepted, step.stages[STAGES], step.stages[0])),
+            recorded=_recorded(constants, state, step, accepted, times),
         )
 
     state = jax.lax.while_loop(unfinished, advance, state)
@@ -145,7 +145,7 @@ def _step(constants: Tableau, field: Field, state: State, times: Array, end: Arr
     last = state.t + state.h >= end
     h, t = jnp.where(last, end - state.t, state.h), jnp.where(last, end, state.t + state.h)
     # counting, since a binary search would take a tenth of the compile time
-    first, stop = (jnp.sum(times[:, None] <= at, axis=0) for at in (state.t, t))
+    first, stop = (jnp.sum(times[:, None] <= time, axis=0) for time in (state.t, t))
     a = jnp.asarray(constants.a)
 
     def stage(index: Array, stages: Array) -> Array:
@@ -169,8 +169,8 @@ def _error(constants: Tableau, y: Array, step: Step, rtol: float, atol: Array) -
     fifth, third = (jnp.mean(part(weights) ** 2, axis=0) for weights in (constants.fifth, constants.third))
     total = fifth + 0.01 * third
     error = fifth / jnp.sqrt(jnp.where(total > 0, total, 1.0))
-    between = jnp.max(jnp.abs(part(constants.polynomial[-1])), axis=0) * LARGEST / SMOOTH
-    return jnp.where(step.stop > step.first, jnp.maximum(error, between), error)
+    dense_error = jnp.max(jnp.abs(part(constants.polynomial[-1])), axis=0) * LARGEST / SMOOTH
+    return jnp.where(step.stop > step.first, jnp.maximum(error, dense_error), error)
 
 
 def _change(error: Array, taken: Array) -> Array:

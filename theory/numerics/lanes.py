@@ -35,17 +35,17 @@ def side_by_side(
         Returns the solutions of the cells at the given indices, which have the same program.
     """
     first: dict[Any, int] = {}
-    for at, identity in enumerate(identities):
-        first.setdefault(identity, at)
+    for index, identity in enumerate(identities):
+        first.setdefault(identity, index)
     groups: dict[P, list[int]] = {}
-    for at in first.values():
-        groups.setdefault(program(at), []).append(at)
-    solved: dict[int, S] = {}
-    for one, members in groups.items():
-        size = lanes(one)
-        for some in (members[start : start + size] for start in range(0, len(members), size)):
-            solved |= dict(zip(some, solve(one, some), strict=True))
-    return [solved[first[identity]] for identity in identities]
+    for index in first.values():
+        groups.setdefault(program(index), []).append(index)
+    solutions: dict[int, S] = {}
+    for group_program, members in groups.items():
+        size = lanes(group_program)
+        for batch in (members[start : start + size] for start in range(0, len(members), size)):
+            solutions |= dict(zip(batch, solve(group_program, batch), strict=True))
+    return [solutions[first[identity]] for identity in identities]
 
 
 def with_last_again(members: Sequence[S]) -> list[S]:
@@ -59,6 +59,6 @@ def with_last_again(members: Sequence[S]) -> list[S]:
 
 def check_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:
     """Raise `SolverError` for the first cell whose rows are not finite or end before the last time."""
-    for cell, own, done in zip(cells, rows, completed, strict=False):
-        if not (done and np.isfinite(own).all()):
+    for cell, cell_rows, is_complete in zip(cells, rows, completed, strict=False):
+        if not (is_complete and np.isfinite(cell_rows).all()):
             raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {last:g}")

@@ -33,9 +33,11 @@ def pieces(starts: Sequence[float], times: np.ndarray) -> Iterator[Piece]:
     """
     ends = [*starts[1:], max(times[-1], starts[-1])]
     for begin, end in zip(starts, ends, strict=True):
-        here = times[(times >= begin) & ((times < end) | (end == ends[-1]))] - begin
-        whole = here.size > 0 and here[-1] == end - begin
-        yield Piece(begin, here if whole else np.append(here, end - begin), here.size)
+        relative_times = times[(times >= begin) & ((times < end) | (end == ends[-1]))] - begin
+        reaches_end = relative_times.size > 0 and relative_times[-1] == end - begin
+        yield Piece(
+            begin, relative_times if reaches_end else np.append(relative_times, end - begin), relative_times.size
+        )
 
 
 def in_pieces(
@@ -58,9 +60,9 @@ def in_pieces(
     times : array (T,)
         Recorded times, increasing.
     """
-    found, completed, rows = [], np.ones(start.shape[1], bool), start
+    blocks, completed, rows = [], np.ones(start.shape[1], bool), start
     for piece in pieces(starts, times):
-        values, done = map(np.asarray, solve(piece.begin, rows, padded(piece.times, rows.size)))
-        found.append(values[: piece.num_recorded])
-        completed, rows = completed & done, values[len(piece.times) - 1]
-    return np.concatenate(found), completed
+        values, is_complete = map(np.asarray, solve(piece.begin, rows, padded(piece.times, rows.size)))
+        blocks.append(values[: piece.num_recorded])
+        completed, rows = completed & is_complete, values[len(piece.times) - 1]
+    return np.concatenate(blocks), completed

@@ -85,9 +85,9 @@ def _of_scipy(columns: int) -> np.ndarray:
     """
     from scipy.stats import qmc  # slow to import
 
-    net, rows, drawn = qmc.Sobol(columns, scramble=False), [], 0
+    net, rows, num_drawn = qmc.Sobol(columns, scramble=False), [], 0
     for digit in range(DIGITS):
-        net.fast_forward(2 ** (digit + 1) - 1 - drawn)
+        net.fast_forward(2 ** (digit + 1) - 1 - num_drawn)
         rows.append(net.random(1)[0])
-        drawn = 2 ** (digit + 1)
+        num_drawn = 2 ** (digit + 1)
     return (np.array(rows) * 2**DIGITS).astype(np.intp)

@@ -117,15 +117,15 @@ def learnt(watch: Watch, theta: Array) -> tuple[Averages, Array]:
     """
     x, weight = legendre(NODES)
     a, psi = 2 * watch.tau, np.multiply.outer(theta, x)
-    lost = (1 - watch.probes) * np.exp(-a * (watch.tau + watch.slope))
+    stopping_factor = (1 - watch.probes) * np.exp(-a * (watch.tau + watch.slope))
     sin = np.sin(psi)
     b = np.expand_dims(a, -1) * sin
     mills = np.sqrt(np.pi / 2) * erfcx(b / np.sqrt(2))
-    errors = lost * theta / np.pi * ((1 - b * mills) @ weight)
-    lost_fu = -lost * theta / np.pi * ((sin * ((1 + b**2) * mills - b)) @ weight)
+    errors = stopping_factor * theta / np.pi * ((1 - b * mills) @ weight)
+    lost_fu = -stopping_factor * theta / np.pi * ((sin * ((1 + b**2) * mills - b)) @ weight)
     averages = Averages(
         fu=-one_minus_cos(theta) / np.sqrt(2 * np.pi) - lost_fu,
-        response=(1 - lost * erfcx(a * np.sin(theta) / np.sqrt(2))) / np.sqrt(2 * np.pi),
+        response=(1 - stopping_factor * erfcx(a * np.sin(theta) / np.sqrt(2))) / np.sqrt(2 * np.pi),
         ff=theta / np.pi - errors,
     )
     return averages, errors
@@ -156,7 +156,7 @@ def share(watch: Watch, y: Array, spacing: Array = 0.0) -> Array:
     >>> share(Watch(tau=np.array([1.0, 0.5]), slope=0.0, probes=np.array([0.05, 1.0])), y=np.array([1.0, 0.3])).round(2)
     array([0.86, 1.  ])
     """
-    tau, c, R, y, spacing = (np.expand_dims(of, -1) for of in (watch.tau, watch.slope, 1 - y, y, spacing))
+    tau, c, R, y, spacing = (np.expand_dims(value, -1) for value in (watch.tau, watch.slope, 1 - y, y, spacing))
     edges = np.add.outer(BEYOND, watch.tau)
     x, weight = composite_legendre(np.minimum(edges, TAIL), PANEL_NODES)
     s = (tau / np.maximum(x, tau)) ** 2

@@ -135,16 +135,16 @@ def many_looks(
     """
     tau, apart, mean, variance = (np.asarray(v, float) for v in (tau, apart, mean, variance))
     raised, drift = tau + OVERSHOOT * np.sqrt(variance * apart), mean - slope
-    share = mean_share(raised, drift, variance) + apart / 4 * crossing(raised, drift, variance)
-    return error(raised, drift, variance, np.subtract(theta, slope)), share
+    fraction = mean_share(raised, drift, variance) + apart / 4 * crossing(raised, drift, variance)
+    return error(raised, drift, variance, np.subtract(theta, slope)), fraction
 
 
 def _integrated_share(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """Integrate over root = sqrt(s), on panels that shrink towards 0 to resolve the crossing of a close boundary."""
     nodes, weight = composite_legendre(np.append(0.0, 2.0 ** np.arange(-20, 1)), 24)
     root = nodes.reshape(-1, *[1] * tau.ndim)
-    at, width = mean * root**2, np.sqrt(variance) * root
-    crossed = crossing(tau, at, width**2)
+    drift, width = mean * root**2, np.sqrt(variance) * root
+    crossed = crossing(tau, drift, width**2)
     return np.tensordot(weight, 2 * root * (1 - crossed), axes=(0, 0))
 
 
@@ -206,8 +206,8 @@ def decision(
     features += surviving * (looks[-1] - (looks[-2] if looks.size > 1 else 0))
     low = (theta - slope - drift * steps[-1] - (nodes if alive is not None else 0.0)) / np.sqrt(variance * steps[-1])
     right = ndtr((theta - mean) / np.sqrt(variance))
-    kept = float(weights @ (alive * ndtr(low))) if alive is not None else right
-    return Decision(max(float(right - kept), 0.0), float(features))  # rounding may make it negative
+    undecided_errors = float(weights @ (alive * ndtr(low))) if alive is not None else right
+    return Decision(max(float(right - undecided_errors), 0.0), float(features))  # rounding may make it negative
 
 
 class Kernel(NamedTuple):
@@ -225,8 +225,8 @@ class Kernel(NamedTuple):
 
 def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> Kernel:
     """Make the transition kernel of a step between panels at a distance of up to `REACH` standard deviations."""
-    width, reach = nodes[PANEL_NODES] - nodes[0], REACH * deviation
-    before, after = (max(0, int(np.ceil((reach + side * mean) / width)) + 1) for side in (1, -1))
+    width, cutoff = nodes[PANEL_NODES] - nodes[0], REACH * deviation
+    before, after = (max(0, int(np.ceil((cutoff + side * mean) / width)) + 1) for side in (1, -1))
     first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)
     sources = np.add.outer(width * panels, first).ravel()
     densities = density((first - sources[:, None] - mean) / deviation) / deviation

@@ -128,9 +128,9 @@ def max_stability(alpha: np.ndarray, flip: float) -> Curve:
     consistent = alpha < noisy_capacity(flip)
     curve = Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
     if np.any(consistent):
-        solved = _random_labels(alpha[consistent]) if flip == 0.5 else _most_stable(alpha[consistent], flip)
-        for whole, part in zip(curve, solved, strict=True):
-            whole[consistent] = part
+        solution = _random_labels(alpha[consistent]) if flip == 0.5 else _most_stable(alpha[consistent], flip)
+        for values, part in zip(curve, solution, strict=True):
+            values[consistent] = part
     return curve
 
 
@@ -209,9 +209,9 @@ def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
     flips, kappas = np.broadcast_arrays(np.asarray(flip, float), np.asarray(kappa, float))
     check_flip(flips)
     alpha = np.where((flips == 0) & (kappas == 0), np.inf, capacity(kappas))
-    solved = (flips < 0.5) & np.isfinite(alpha)
-    if np.any(solved):
-        alpha[solved] = _noisy_capacity(flips[solved], kappas[solved])
+    to_solve = (flips < 0.5) & np.isfinite(alpha)
+    if np.any(to_solve):
+        alpha[to_solve] = _noisy_capacity(flips[to_solve], kappas[to_solve])
     return alpha[()]
 
 
@@ -254,8 +254,8 @@ def _entropic(gamma: np.ndarray) -> np.ndarray:
 
     The width of the integrand is the smaller of 1 and 1/gamma.
     """
-    reach = np.minimum(TAIL, 14 / gamma)
-    t, weight = composite_legendre(np.stack([-reach, 0 * reach, reach]), 2 * NODES)
+    cutoff = np.minimum(TAIL, 14 / gamma)
+    t, weight = composite_legendre(np.stack([-cutoff, 0 * cutoff, cutoff]), 2 * NODES)
     scaled = gamma[..., None] * t
     return np.sum(weight * density(t) * np.exp(-(scaled**2) - log_ndtr(-scaled)), axis=-1)
 

@@ -232,10 +232,10 @@ def moved_errors(P: np.ndarray, curve: Curve, measured: Measured, at: Curve, sca
     with np.errstate(all="ignore"):
         line = np.exp(np.interp(log_P, log_at, np.log(np.maximum(errors, scale.floor))))
         shifts = scale.scaled(errors) - scale.scaled(at.anchored)
-        within = scale.unscaled(scale.scaled(curve.anchored) + np.interp(log_P, log_at, shifts))
-        beyond = scale.extrapolate_errors(curve.theory, float(at.theory[-1]), float(errors[-1]))
-    moved = np.where(inside, within, beyond)
-    return np.where(np.isnan(moved) & inside, line, moved)
+        interpolated = scale.unscaled(scale.scaled(curve.anchored) + np.interp(log_P, log_at, shifts))
+        extrapolated = scale.extrapolate_errors(curve.theory, float(at.theory[-1]), float(errors[-1]))
+    result = np.where(inside, interpolated, extrapolated)
+    return np.where(np.isnan(result) & inside, line, result)
 
 
 def _anchors(measured: Measured, at: Curve, scale: ErrorScale) -> np.ndarray:

@@ -66,15 +66,15 @@ def class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
     """
     (n, N), right = Z.shape, y > 0
     means = [Z[right].mean(axis=0), Z[~right].mean(axis=0)]
-    within = Z - np.where(right[:, None], *means)
-    s, axes = np.linalg.eigh(within.T @ within)
-    there = s > RANK * s[-1]
+    residuals = Z - np.where(right[:, None], *means)
+    s, axes = np.linalg.eigh(residuals.T @ residuals)
+    nonzero = s > RANK * s[-1]
     half = 0.5 * (means[0] - means[1])
-    squares = (half @ axes[:, there]) ** 2
+    squares = (half @ axes[:, nonzero]) ** 2
     noise = 0.25 * (1 / right.sum() + 1 / (~right).sum())
-    beyond = max(float(half @ half - squares.sum()), 0.0)
-    beyond = beyond if beyond > RANK * float(half @ half) else 0.0
-    return ClassTable(Resolvent(s[there], n - 2, N), squares, beyond, float(noise), float(right.mean()))
+    residual_square = max(float(half @ half - squares.sum()), 0.0)
+    residual_square = residual_square if residual_square > RANK * float(half @ half) else 0.0
+    return ClassTable(Resolvent(s[nonzero], n - 2, N), squares, residual_square, float(noise), float(right.mean()))
 
 
 class _Functions(NamedTuple):
@@ -94,8 +94,8 @@ class FreshEquations(ClusterEquations):
 
     def side(self, hats: Hats, lam: np.ndarray) -> Side:
         """Solve the equations of the weights under the penalty."""
-        most = SOFTEST * self.size
-        k = np.minimum(lam / np.maximum(hats.V, lam / most), most)
+        max_k = SOFTEST * self.size
+        k = np.minimum(lam / np.maximum(hats.V, lam / max_k), max_k)
         logs, slope = self._logs(np.log(k)), slopes(self._logs, np.log(k)[None])[:, 0]
         log_lam = np.log(lam)
         log_m = np.log(hats.m) + logs[1] - log_lam
@@ -108,14 +108,14 @@ class FreshEquations(ClusterEquations):
             Q = 0.5 * (of_q * slope[2] + of_m * slope[3]) / Q2
             return np.array([Q - slope[1], Q, slope[0]]) * part
 
-        none = np.zeros_like(Q2)
+        zeros = np.zeros_like(Q2)
         by_m, by_q = of_m / Q2, 0.5 * of_q / Q2
-        by_lam = by(np.where(k < most, 1.0, 0.0)) + np.array([none, none - 1, none - 1])
+        by_lam = by(np.where(k < max_k, 1.0, 0.0)) + np.array([zeros, zeros - 1, zeros - 1])
         return Side(
             np.array([log_Q - log_m, log_Q, logs[0] - log_lam]),
-            np.array([by_m - 1, by_m, none]),
-            np.array([by_q, by_q, none]),
-            by(np.where(k < most, -k / lam, 0.0)),
+            np.array([by_m - 1, by_m, zeros]),
+            np.array([by_q, by_q, zeros]),
+            by(np.where(k < max_k, -k / lam, 0.0)),
             by_lam,
         )
 
@@ -149,8 +149,8 @@ class FreshEquations(ClusterEquations):
         T = np.maximum(left * once - table.noise * df, LEAST_DIFFERENCE * table.noise * df)
         T_slope = (-slope * once - left * twice - table.noise * slope) * per_k
         phi, phi_slope = df / resolvent.columns, slope * per_k / resolvent.columns
-        least = MIN_CENTRE * T * self.size / (self.size + k)
-        centre = np.clip(T + k * T_slope, least, T)  # noise of a short table can violate these bounds
+        min_centre = MIN_CENTRE * T * self.size / (self.size + k)
+        centre = np.clip(T + k * T_slope, min_centre, T)  # noise of a short table can violate these bounds
         return _Functions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * centre)
 
 
@@ -166,8 +166,8 @@ def fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> FreshEqua
     intercept
         Whether the learner has an intercept, which has no penalty. For classes of equal size it is 0.
     """
-    one = np.ones(1)
-    clusters = TwoClusters(table.positives, one, one, one, one)
+    unit = np.ones(1)
+    clusters = TwoClusters(table.positives, unit, unit, unit, unit)
     return FreshEquations(loss, clusters, intercept and not clusters.balanced, table)
 
 
@@ -189,8 +189,8 @@ def fresh_stabilities(
     """
     equations = fresh_equations(loss, table, intercept)
     alpha = np.asarray(P, float) / table.resolvent.columns
-    solved = solve_clusters(equations, alpha, np.asarray(lam, float))
-    return equations, equations.stabilities(solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan))
+    solution = solve_clusters(equations, alpha, np.asarray(lam, float))
+    return equations, equations.stabilities(solution.x + np.where(solution.residual <= SOLVED, 0.0, np.nan))
 
 
 def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool = True) -> np.ndarray:
@@ -201,9 +201,9 @@ def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, 
     loss, table, P, lam, intercept
         As in `fresh_stabilities`.
     """
-    equations, at = fresh_stabilities(loss, table, P, lam, intercept)
-    wrong: np.ndarray = equations.clusters.weights @ cumulative(-at.means / at.Q)
-    return wrong
+    equations, stabilities = fresh_stabilities(loss, table, P, lam, intercept)
+    error_rate: np.ndarray = equations.clusters.weights @ cumulative(-stabilities.means / stabilities.Q)
+    return error_rate
 
 
 def best_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:

@@ -15,8 +15,8 @@ class FreshRows(RowErrors):
     """Rows of the population, whose averages follow from the resolvent of the table (`theory.tables.resolvents`)."""
 
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
-        equations, at = fresh_clusters.fresh_stabilities(loss, self.classes, P, lam, self.intercept)
-        return equations.clusters, at
+        equations, row_stabilities = fresh_clusters.fresh_stabilities(loss, self.classes, P, lam, self.intercept)
+        return equations.clusters, row_stabilities
 
     def positions(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
         r"""Compute the means of both classes' stabilities over their standard deviation, (2, batch).
@@ -32,12 +32,12 @@ class FreshRows(RowErrors):
             As in `described`.
         """
         kind = on_labels(loss)
-        clusters, at = self.stabilities(kind, P, lam)
+        clusters, stabilities = self.stabilities(kind, P, lam)
         if not self.intercept:
-            return at.means / at.Q
+            return stabilities.means / stabilities.Q
         with np.errstate(all="ignore"):
-            A, _, C, _ = of_clusters(kind, clusters, at).values
-            return at.means / np.sqrt(at.Q**2 + (C / A) ** 2 / (4 * np.prod(clusters.weights) * P))
+            A, _, C, _ = of_clusters(kind, clusters, stabilities).values
+            return stabilities.means / np.sqrt(stabilities.Q**2 + (C / A) ** 2 / (4 * np.prod(clusters.weights) * P))
 
     def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
         return Squares(ridge.squared_errors(self.ridge, P, lam), ridge.training_errors(self.ridge, P, lam))

@@ -60,8 +60,8 @@ def ridge_of(table: RealTable, intercept: bool) -> RidgeTable:
     intercept
         Whether learners have an intercept, which explains the mean of labels. Numerical targets have mean 0.
     """
-    y, seen = table.y, table.labels and not intercept
-    mean_square = float(y.mean() ** 2 - np.var(y, ddof=1) / len(y)) if seen else 0.0
+    y, mean_is_seen = table.y, table.labels and not intercept
+    mean_square = float(y.mean() ** 2 - np.var(y, ddof=1) / len(y)) if mean_is_seen else 0.0
     return _in_basis(table.basis, len(table.Z), table.N, mean_square)
 
 
@@ -121,8 +121,8 @@ def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
         scan, errors = scan[np.isfinite(errors)], errors[np.isfinite(errors)]
         if not len(scan):
             return np.nan
-        at = int(np.argmin(errors))
-        ends = scan[max(at - 1, 0)], scan[min(at + 1, len(scan) - 1)]
+        index = int(np.argmin(errors))
+        ends = scan[max(index - 1, 0)], scan[min(index + 1, len(scan) - 1)]
         return float(np.exp(minimize_scalar(error, bounds=ends, method="bounded", options={"xatol": 1e-6}).x))
 
     return np.array([best(examples) for examples in np.asarray(P, float).tolist()])

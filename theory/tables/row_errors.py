@@ -99,13 +99,13 @@ class RowErrors(ABC):
         model
             One of `MODELS`: `auto` predicts label errors by `clusters` and squared errors by `moments`.
         """
-        found = RowsState(*(np.full(len(P), np.nan) for _ in RowsState._fields))
-        known = np.isfinite(lam)
-        if known.any():
-            state = self._described(loss, P[known], lam[known], model)
-            for whole, part in zip(found, state, strict=True):
-                whole[known] = part
-        return found
+        result = RowsState(*(np.full(len(P), np.nan) for _ in RowsState._fields))
+        is_finite = np.isfinite(lam)
+        if is_finite.any():
+            state = self._described(loss, P[is_finite], lam[is_finite], model)
+            for values, part in zip(result, state, strict=True):
+                values[is_finite] = part
+        return result
 
     def best_penalties(self, loss: Loss, P: np.ndarray, model: str = "auto") -> np.ndarray:
         """Find the penalty of the smallest label error (batch,), or squared error if label errors are not predicted.
@@ -125,8 +125,8 @@ class RowErrors(ABC):
 
     def _described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowsState:
         """Predict the errors at penalties that are numbers."""
-        none, square = np.full(len(P), np.nan), isinstance(loss, Square)
-        state = RowsState(none, none, none, none)
+        nans, square = np.full(len(P), np.nan), isinstance(loss, Square)
+        state = RowsState(nans, nans, nans, nans)
         if self.table.labels is not None and model != "moments":
             state = self._of_clusters(on_labels(loss), P, lam, square)
         if square and model != "clusters":
@@ -138,11 +138,11 @@ class RowErrors(ABC):
 
     def _of_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowsState:
         """Predict the errors by the model of two clusters, with the squared error if `square` is True."""
-        clusters, at = self.stabilities(loss, P, lam)
+        clusters, stabilities = self.stabilities(loss, P, lam)
         with np.errstate(all="ignore"):
-            training = training_of_clusters(loss, clusters, at, loss)
-            wrong = clusters.weights @ cumulative(-at.means / at.Q)
-        mse = clusters.weights @ (1 - at.means) ** 2 + at.Q**2 if square else np.full(len(P), np.nan)
+            training = training_of_clusters(loss, clusters, stabilities, loss)
+            error_rate = clusters.weights @ cumulative(-stabilities.means / stabilities.Q)
+        mse = clusters.weights @ (1 - stabilities.means) ** 2 + stabilities.Q**2 if square else np.full(len(P), np.nan)
         if self.intercept and loss.kinks:  # the equations fail if the minimum is w = 0 with the more frequent label
-            wrong = np.where(np.isnan(wrong), clusters.weights.min(), wrong)
-        return RowsState(wrong, mse, training.error, training.loss)
+            error_rate = np.where(np.isnan(error_rate), clusters.weights.min(), error_rate)
+        return RowsState(error_rate, mse, training.error, training.loss)

@@ -32,20 +32,20 @@ class TableRows(RowErrors):
     @cached_property
     def clusters(self) -> TwoClusters:
         """Two clusters with the classes' means and common covariance. Directions without variance form one mode."""
-        of, n, N = self.classes, len(self.table.Z), self.table.N
-        s, squares, shares = of.resolvent.eigenvalues, of.squares, np.full(len(of.squares), 1 / N)
-        if others := N - len(s):
-            last = ((s, 0), (squares, of.residual_square), (shares, others / N))
-            s, squares, shares = (np.append(it, value) for it, value in last)
-        return TwoClusters(of.positives, N * s / n, shares, N * squares, np.ones_like(s))
+        table, n, N = self.classes, len(self.table.Z), self.table.N
+        s, squares, fractions = table.resolvent.eigenvalues, table.squares, np.full(len(table.squares), 1 / N)
+        if num_flat := N - len(s):
+            last = ((s, 0), (squares, table.residual_square), (fractions, num_flat / N))
+            s, squares, fractions = (np.append(array, value) for array, value in last)
+        return TwoClusters(table.positives, N * s / n, fractions, N * squares, np.ones_like(s))
 
     @cached_property
     def equations(self) -> Equations:
         """Saddle-point equations of least squares, with the target in units of its root mean square."""
         s, (n, N) = self.ridge.resolvent.eigenvalues, self.table.Z.shape
-        variances, shares = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
+        variances, fractions = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
         powers = np.append(self.ridge.squares / (n * self.mean_square), 0.0)
-        return Equations(Square(), LinearTeacher(), ModeSums(Modes(variances, shares, powers)))
+        return Equations(Square(), LinearTeacher(), ModeSums(Modes(variances, fractions, powers)))
 
     @property
     def mean_square(self) -> float:
@@ -54,13 +54,13 @@ class TableRows(RowErrors):
 
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
         equations = ClusterEquations(loss, self.clusters, self.intercept and not self.clusters.balanced)
-        solved = solve_clusters(equations, P / self.table.N, lam)
-        return self.clusters, equations.stabilities(solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan))
+        solution = solve_clusters(equations, P / self.table.N, lam)
+        return self.clusters, equations.stabilities(solution.x + np.where(solution.residual <= SOLVED, 0.0, np.nan))
 
     def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
         alpha = P / self.table.N
-        solved = solve(self.equations, alpha, lam, 0.0)
-        state = described(self.equations, solved, alpha, Point(np.log(lam), np.zeros_like(lam)))
+        solution = solve(self.equations, alpha, lam, 0.0)
+        state = described(self.equations, solution, alpha, Point(np.log(lam), np.zeros_like(lam)))
         return Squares(self.mean_square * state.mse, 2 * self.mean_square * state.train_loss)
 
     def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
