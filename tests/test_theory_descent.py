@@ -109,7 +109,7 @@ def test_random_batches_of_a_share_b_move_the_overlap_as_the_full_batch_does_at_
     keys = {"loss": "square", "flip": 0.1, "alpha": 2, "lam": 0.5, "eta": 0.2}
     this = cell(**keys, batch=0.4, sampling="replacement", epochs=np.arange(1, 6) * 2)
     expected = closed_form(replace(cell(**keys), eta=0.4 * 0.2, steps=(25,)))[0][list(this.steps)]
-    paths = np.array([ladder.descend(this, replica, 2**12).along[list(this.steps)] for replica in range(8)])
+    paths = np.array([ladder.descend(this, replica, 2**12).parallel[list(this.steps)] for replica in range(8)])
     error = np.std(paths, axis=0, ddof=1) / np.sqrt(8)
     assert np.all(error < 5e-4)
     assert agree(np.mean(paths, axis=0), error, expected)
@@ -134,12 +134,12 @@ def test_planted_errors_are_seen(right, wrong):
     keys = {"loss": "square", "flip": 0.1, "alpha": 2, "lam": 0.5, "eta": 0.2, "epochs": [10]}
     this = cell(**keys, batch=0.5, sampling="replacement")
     exact = closed_form(replace(this, eta=0.5 * 0.2))[0]
-    assert abs(ladder.descend(this, 0, 4096).along[-1] - exact[-1]) < 2e-3
+    assert abs(ladder.descend(this, 0, 4096).parallel[-1] - exact[-1]) < 2e-3
     if "batch" in right:
-        assert abs(mistaken.descend(this, 0, 4096).along[-1] - exact[-1]) > 0.02
+        assert abs(mistaken.descend(this, 0, 4096).parallel[-1] - exact[-1]) > 0.02
         return
     this = cell(**keys)
-    deviation = mistaken.descend(this, 0, 512).along[-1] - closed_form(this)[0][-1]
+    deviation = mistaken.descend(this, 0, 512).parallel[-1] - closed_form(this)[0][-1]
     assert not abs(deviation) < 1e-3
 
 
@@ -249,7 +249,7 @@ def test_the_first_step_from_0_is_hebbs_rule(loss, teacher):
     this = replace(cell(loss=loss, alpha=1.5, eta=0.1, epochs=[1]), teacher=teacher)
     path = ladder.descend(this, 0, 512)
     mean = samples.mean_field(teacher)
-    assert path.across[1] / path.along[1] == pytest.approx(1 / np.sqrt(1.5) / mean, rel=1e-7)
+    assert path.perpendicular[1] / path.parallel[1] == pytest.approx(1 / np.sqrt(1.5) / mean, rel=1e-7)
 
 
 def online_perceptron(time, state):
@@ -296,7 +296,7 @@ def test_quantiles_of_the_teachers_field_invert_its_distribution(teacher):
 @pytest.mark.parametrize("keys", [{}, {"batch": 0.25}, {"batch": 0.25, "sampling": "replacement"}])
 def test_a_longer_run_extends_a_shorter_one(keys):
     short, long = (ladder.descend(cell(**NOISY, **keys, epochs=[last]), 3, 512) for last in (3, 6))
-    assert np.array_equal(long.along[: len(short.along)], short.along)
+    assert np.array_equal(long.parallel[: len(short.parallel)], short.parallel)
 
 
 def test_what_overflows_is_no_number_from_there_on():

@@ -358,8 +358,8 @@ def test_leaving_out_the_atom_of_a_kink_fails_the_hinge(monkeypatch):
     right = solved(Hinge(), Sign(0.1), [2.0], [0.5])
     assert right.eps_t[0] == pytest.approx(0.0946, abs=5e-5)
 
-    def without(loss, Q, V, edges, at_rest=False):
-        return averages._smooth(loss, V, Q[:, None] * edges, at_rest)
+    def without(loss, Q, V, edges, *flags, **options):
+        return averages._smooth(loss, V, Q[:, None] * edges, *flags, *options.values())
 
     monkeypatch.setattr(averages, "nodes_of", without)
     wrong = solved(Hinge(), Sign(0.1), [2.0], [0.5])

@@ -27,8 +27,8 @@ def bounds(cell: BoostingCell) -> dict[str, float]:
     """Return upper bounds on stages and eps_g, and a lower bound on the advantage, NaN without a bound.
 
     A run that `cap` ends before the bound on its stages can neither satisfy nor violate this bound. With flipped labels
-    no bound exists: AdaBoost moves its weight to the flipped examples, for which the teacher's own conjunctions are
-    worse than chance (`advantage` holds only for the first stage).
+    no bound exists: AdaBoost moves its weight to the flipped examples, where the teacher's own conjunctions are worse
+    than chance (`advantage` holds only for the first stage).
     """
     if cell.flip > 0:
         return dict.fromkeys(("stages", "eps_g", "advantage"), np.nan)
@@ -121,7 +121,7 @@ def conjunctions(inputs: int | Sequence[int], k: int) -> int:
 
 
 def stages(s: float, m: int) -> int:
-    r"""Return the number of stages after which AdaBoost classifies all m training examples correctly.
+    r"""Return the number of stages that AdaBoost needs to classify all m training examples correctly.
 
     .. math:: T > 2s^2\ln m
 
@@ -284,7 +284,7 @@ def _log_choices(features: int, r: int) -> float:
 
 
 def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, delta: float) -> int:
-    r"""Return a number of examples for which boosting an s-sparse k-perceptron has an error of at most eps.
+    r"""Return a number of examples that bounds the error of boosting an s-sparse k-perceptron by eps.
 
     It is the smallest m of Lemma 2 for perceptrons with :math:`r = 2s^2\ln m` weights, which boosting returns for m
     examples. It grows as :math:`s^4/\epsilon` up to logarithms. The bound holds with probability 1 - delta.

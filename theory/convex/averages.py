@@ -14,8 +14,8 @@ variance :math:`s^2`, and C = A. All functions work on a batch of parameter comb
 an atom: all h in :math:`[c+V\ell'(c^-), c+V\ell'(c^+)]` have p = c, so that it is integrated over h. Panels end at
 kinks, bends, p = 0 (the training error jumps there), where the Gaussian and the teacher's sigmoid change, and at a few
 distances from 0 and from the p of h = 0 (the tails of logistic and exponential losses). If a loss is quadratic between
-kinks and bends, h is linear in p there, and a few panels suffice. Empty panels, and panels on which the loss is flat,
-are omitted.
+kinks and bends, h is linear in p there, and a few panels suffice. Empty panels, and panels with a flat loss, are
+omitted.
 
 **Slopes.** For :math:`g = p-h` at fixed h, :math:`\partial g/\partial\ln V = g\,\partial p/\partial h`, and with h in
 units of l :math:`\partial g/\partial\ln l = -h\,d`, :math:`d = 1-\partial p/\partial h`. By Price's theorem
@@ -150,7 +150,7 @@ def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
 def label_channel(
     teacher: LabelTeacher, log_tan: np.ndarray, Q: np.ndarray, h: np.ndarray, slope: bool = False
 ) -> Channel:
-    """Return the weights by which a teacher of labels enters averages over a student's fields.
+    """Compute the weights of averages over a student's fields for a teacher of labels.
 
     Parameters
     ----------

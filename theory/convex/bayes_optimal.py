@@ -3,7 +3,7 @@ r"""Bayes-optimal overlaps with a teacher of known prior, for N -> infinity: a b
 The posterior of the teacher's weights, given P = alpha N examples, has an overlap q with these weights. One line
 describes it:
 all examples together amount to data of precision :math:`\hat q` on each weight (`statmech.convex.weights`), which
-leave the mean squared error :math:`\Delta(\hat q) = 1 - q`, at which one example contains the information
+leave the mean squared error :math:`\Delta(\hat q) = 1 - q`. At this error one example contains the information
 :math:`I(\Delta)` (`statmech.convex.teachers`):
 
 .. math:: \hat q = \alpha\,I(\Delta(\hat q)) \quad\Longleftrightarrow\quad
@@ -45,7 +45,7 @@ class PotentialLine(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """The rising parts of the line in order, and the alpha above which the teacher may be recovered."""
+    """The rising parts of the line in order, and the smallest alpha that allows recovery of the teacher."""
 
     parts: tuple[PotentialLine, ...]
     limit: float
@@ -206,7 +206,7 @@ def _recovered(limit: float, teacher: Teacher, weights: Weights, alpha: np.ndarr
 
 
 def _equal(teacher: Teacher, weights: Weights, scan: Scan, highest: float) -> float:
-    """Find the alpha at which a later state has the same free entropy as the first state."""
+    """Find the alpha of equal free entropies of the first state and a later state."""
     from scipy.optimize import brentq
 
     if _exact(teacher):

@@ -88,10 +88,10 @@ def best_along(members: Sequence[RiskCell]) -> Mapping[float, float]:
         return best_of(members)
     setting, ends = members[0].setting, [np.log(min(alphas)), np.log(max(alphas))]
 
-    def best(log_alpha: np.ndarray) -> np.ndarray:
+    def solve_alphas(log_alpha: np.ndarray) -> np.ndarray:
         return best_lambda_at(*setting.learner, np.exp(log_alpha), setting.inputs)
 
-    interpolation = Chebyshev.interpolate(best, DEGREE, ends)
+    interpolation = Chebyshev.interpolate(solve_alphas, DEGREE, ends)
     line = at_each(members, alpha_of, lambda alpha: interpolation(np.log(alpha)))
     # NaN, infinities, jumps and kinks have no small coefficients
     return line if np.all(np.abs(interpolation.coef[-2:]) <= LEFT_OUT * min(line.values())) else best_of(members)

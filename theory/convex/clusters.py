@@ -132,7 +132,7 @@ class ClusterEquations:
         return float(np.abs(self.loss.slope(np.zeros(1)))[0]) or 1.0
 
     def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unknowns of Hebb's rule, and a ln lambda at which they nearly solve the equations.
+        """Return the unknowns of Hebb's rule, and a ln lambda that makes them an approximate solution.
 
         This is the given `log_lam` or a larger value.
         """
@@ -183,7 +183,7 @@ def side_of(clusters: TwoClusters, hats: Hats, lam: np.ndarray) -> Side:
     Q2, S, R = of_m + of_q, np.sum(m_parts, axis=0), np.sum(response, axis=0)
     log_Q = 0.5 * np.log(Q2)
 
-    def by(change: np.ndarray) -> np.ndarray:
+    def differentiate(change: np.ndarray) -> np.ndarray:
         """Return the derivatives in a parameter that changes D by `change`."""
         part = change / D
         m = -np.sum(m_parts * part, axis=0) / S
@@ -195,8 +195,8 @@ def side_of(clusters: TwoClusters, hats: Hats, lam: np.ndarray) -> Side:
         np.array([log_Q - np.log(hats.m * S), log_Q, np.log(R)]),
         np.array([of_m / Q2 - 1, of_m / Q2, zeros]),
         np.array([0.5 * of_q / Q2, 0.5 * of_q / Q2, zeros]),
-        by(omega),
-        by(pull),
+        differentiate(omega),
+        differentiate(pull),
     )
 
 
@@ -267,7 +267,7 @@ Phase = Callable[[ClusterEquations, np.ndarray, np.ndarray], ClusterState]
 def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> Solved:
     """Solve the equations at each alpha and lambda > 0 (batch,), NaN where no solution was found.
 
-    If freeing the intercept fails, solutions are followed from classes of equal size, for which the intercept is 0.
+    If freeing the intercept fails, solutions are followed from classes of equal size, whose intercept is 0.
 
     Parameters
     ----------

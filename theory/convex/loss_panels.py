@@ -52,7 +52,7 @@ def piecewise_quadratic(loss: Loss) -> bool:
 
 
 def _outside(loss: Loss, sign: int) -> list[float]:
-    """Return the edges above 15 (or below -15) up to which the slope changes notably."""
+    """Return the edges above 15 (or below -15) as far as the slope changes notably."""
     ends = [sign * size for size in FAR]
     if _resolved(loss, *sorted((ends[0], ends[-1]))):
         return []

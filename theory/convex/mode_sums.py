@@ -96,7 +96,7 @@ class ModeSums(Side):
         return np.broadcast_to(self.modes.ridge, self.modes.variances.shape)
 
     def _responses(self, V: np.ndarray, l2: np.ndarray) -> _Responses:
-        """Compute the responses of all modes, which are 0 for directions in which inputs do not vary."""
+        """Compute the responses of all modes, which are 0 for directions without variance."""
         omega = self.modes.variances[:, None]
         penalty = self._ridge[:, None] * l2
         D = np.where(omega > 0, penalty + omega * V, 1.0)

@@ -1,4 +1,4 @@
-r"""Exact recovery: the conditions under which minimising a loss of noiseless outputs gives the teacher itself.
+r"""Exact recovery: conditions for the minimum of a loss of noiseless outputs to be the teacher itself.
 
 Then s and V are 0 at a fixed ratio. Let :math:`\sigma` be the slope of the loss next to its kink at 0, infinite in the
 limit of a vanishing penalty, and :math:`u = \sigma V/s`. A residual is pulled to 0 if it is smaller than u, so that
@@ -194,7 +194,7 @@ def _bias(weights: Weights, l1: float, l2: float) -> float:
 
 
 def recovered_from(teacher: Teacher, penalty: Penalty, weights: Weights) -> float:
-    """Return the smallest alpha at which an l1 norm recovers sparse weights from noiseless outputs.
+    """Return the smallest alpha that lets an l1 norm recover sparse weights from noiseless outputs.
 
     It is NaN for other teachers, penalties or weights.
     """
@@ -204,7 +204,7 @@ def recovered_from(teacher: Teacher, penalty: Penalty, weights: Weights) -> floa
 
 @cache
 def l1_threshold(rho: float) -> float:
-    """Return the smallest alpha at which minimising the l1 norm recovers weights with a nonzero fraction rho.
+    """Return the smallest alpha that lets the minimum l1 norm recover weights with a nonzero fraction rho.
 
     >>> round(l1_threshold(0.4), 6)
     0.749739

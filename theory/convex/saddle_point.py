@@ -16,10 +16,10 @@ For a linear teacher the only unknowns are :math:`s^2 = \sigma^2 + \langle(w-w^*
 Abbasi & Hassibi 2018, eq 11; Aubin, Krzakala, Lu & Zdeborova 2020, eq 10, in other variables.)
 
 **Newton's method** solves for the logarithms of the unknowns x, with all derivatives from one sweep over the nodes. It
-also gives the tangent :math:`\partial x/\partial\ln\lambda`, along which solutions are followed from a large lambda,
-where students follow Hebb's rule, to a small lambda. (Below a lambda of about 1e-8, Newton's method from a cold start
-ends far from a solution.) The l1 norm is switched on afterwards. All points of a grid form one batch, the last axis of
-arrays. The elements of a batch do not depend on each other, in any bit.
+also gives the tangent :math:`\partial x/\partial\ln\lambda`. Solutions are followed in its direction from a large
+lambda, where students follow Hebb's rule, to a small lambda. (Below a lambda of about 1e-8, Newton's method from a cold
+start ends far from a solution.) The l1 norm is switched on afterwards. All points of a grid form one batch, the last
+axis of arrays. The elements of a batch do not depend on each other, in any bit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
 from theory.convex.averages import Averages, of_labels, of_residuals
 from theory.convex.sides import Forces, Hats, Linearised, Side, Student
 
-TOLERANCE = 1e-13  # residual at which Newton's method stops
+TOLERANCE = 1e-13  # Newton's method stops at this residual
 SOLVED = 1e-9  # residual up to which a solution is accepted
 SWEEPS = 16  # then the path is continued with a shorter step
 LEAP = 2.0  # maximum over all unknowns
@@ -138,7 +138,7 @@ class Equations:
         return float(np.abs(self.loss.slope(np.array([x])))[0]) or 1.0
 
     def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unknowns of Hebb's rule, and a ln lambda at which they nearly solve the equations.
+        """Return the unknowns of Hebb's rule, and a ln lambda that makes them an approximate solution.
 
         This is the given `log_lam` or a larger value.
         """
@@ -209,7 +209,7 @@ def follow(
     begin, end
         The penalty at both ends of the path.
     within
-        Residual at which Newton's method takes its last step.
+        Newton's method takes its last step at this residual.
     """
     x, residual, tangent = (np.array(part) for part in solved)
     distance = np.abs(end.log_lam - begin.log_lam)
@@ -256,7 +256,7 @@ def newton(equations: Followed, x: np.ndarray, alpha: np.ndarray, at: Point, wit
     alpha, at
         Examples per weight (batch,), and the penalty.
     within
-        Residual at which the last step is taken.
+        The last step is taken at this residual.
     """
     best = Solved(np.array(x), np.full(len(alpha), np.inf), np.full_like(x, np.nan))
     x, active = np.array(x), np.arange(len(alpha))

@@ -65,7 +65,7 @@ class Side(ABC):
     """The weights' part of the saddle-point equations."""
 
     signal: float = 1.0  # fraction of the variance of the teacher's field that the inputs contain
-    rank: float = 1.0  # fraction of the directions in which inputs vary
+    rank: float = 1.0  # fraction of the directions with a variance above 0
     stiffness: float | None = 1.0  # common inverse variance of the teacher's weights, in units of the penalty
     length_of_teacher: float = 1.0  # if its field has the standard deviation 1
     softest: float = 1.0  # maximum over directions of the inputs' variance over the factor of the penalty

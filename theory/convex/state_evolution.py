@@ -40,7 +40,7 @@ class Transitions(NamedTuple):
 
 
 def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Transitions:
-    r"""Find the alphas at which recovery of a teacher becomes possible, and possible by message passing.
+    r"""Find the thresholds in alpha for recovering a teacher in principle and by message passing.
 
     At alpha_it the state of the recovered teacher (with noise: the state of small error) has the same free entropy as
     the state that message passing reaches from the prior. At alpha_alg, the first maximum of
@@ -199,7 +199,7 @@ def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[s
 def reached(
     teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]
 ) -> bayes_optimal.BayesOptimalState:
-    """Find the states (A,) to which message passing converges.
+    """Find the states (A,) that message passing converges to.
 
     This is the next state of smaller error, or of larger error if the first step increases the error.
     """

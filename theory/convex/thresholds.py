@@ -23,10 +23,10 @@ def separability(
     gain: ArrayLike | None = None,
     noise: ArrayLike | None = None,
 ) -> np.ndarray:
-    r"""Return the alpha below which a teacher's labels are linearly separable.
+    r"""Return the threshold in alpha of linear separability of a teacher's labels.
 
-    Below it, logistic regression without a penalty has no solution. With v the teacher's field times its label and
-    :math:`\xi` a standard normal,
+    For smaller alpha, labels are separable and logistic regression without a penalty has no solution. With v the
+    teacher's field times its label and :math:`\xi` a standard normal,
 
     .. math:: \frac1{\alpha_c} = \min_t\,\langle(\xi - tv)_+^2\rangle
 
@@ -83,7 +83,7 @@ def _teacher(name: str, given: dict[str, ArrayLike]) -> type[LabelTeacher]:
 
 
 def l1_recovery(rho: ArrayLike) -> np.ndarray:
-    r"""Return the smallest alpha at which minimising the l1 norm recovers sparse weights from noiseless linear outputs.
+    r"""Return the smallest alpha that lets the minimum l1 norm recover sparse weights from noiseless linear outputs.
 
     .. math:: \alpha_c = \min_\tau\,\left\{\rho(1+\tau^2)
               + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)\right]\right\}

@@ -46,8 +46,8 @@ LASSO = Penalty(1.0)
 class Path(NamedTuple):
     """The descent of one replica, NaN after a number overflows."""
 
-    along: np.ndarray  # component of the weights parallel to the teacher, w.w*/N, after each step (steps + 1,)
-    across: np.ndarray  # norm of the component perpendicular to the teacher (steps + 1,)
+    parallel: np.ndarray  # component of the weights parallel to the teacher, w.w*/N, after each step (steps + 1,)
+    perpendicular: np.ndarray  # norm of the component perpendicular to the teacher (steps + 1,)
     train_loss: np.ndarray  # mean loss at the recorded steps (times,)
     eps_t: np.ndarray  # training error at the recorded steps (times,)
     directions: int  # number of directions after the last step
@@ -125,7 +125,7 @@ def descend(cell: DescentCell, replica: int, size: int) -> Path:
     >>> from statmech.scenarios.descent import Descent
     >>> cell = next(Descent(descent="gradient", loss="square", alpha=2, epochs=[1, 10]).cells())
     >>> path = descend(cell, replica=0, size=512)
-    >>> R = path.along[1:] / np.hypot(path.along, path.across)[1:]
+    >>> R = path.parallel[1:] / np.hypot(path.parallel, path.perpendicular)[1:]
     >>> R[[0, 9]].round(6)                  # Hebb's rule after a step: 1/sqrt(1 + pi/(2 alpha))
     array([0.748398, 0.829896])
     """

@@ -129,7 +129,7 @@ def _check_memory(cell: DescentCell, directions: int, size: int) -> None:
 
 
 def _next_size(size: int, error: float, directions: int) -> int:
-    """Return the power of 2 at which the error should reach its goal, at least twice the number of samples."""
+    """Return a power of 2 that should bring the error to its goal, at least twice the number of samples."""
     doublings = max(1, int(np.ceil(np.log2(max(error, 1.0)) / ORDER)))
     room = 1 << (PER_DIRECTION * directions - 1).bit_length()
     return min(max(size << doublings, room), MOST)

@@ -35,7 +35,7 @@ def solve(
     times : array (T,)
         Increasing.
     scale
-        The sizes (..., n) relative to which errors of vectors (..., n) are measured.
+        Returns the sizes (..., n) of vectors (..., n), the units of their errors.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def _propagated(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple
 def _rough(
     h: np.ndarray, values: np.ndarray, slopes: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Return True for panels (P,) in which the last Legendre coefficient of the slopes is not small."""
+    """Return True for panels (P,) whose last Legendre coefficient of the slopes is not small."""
     last = h[:, None] * abs(_series()[:, -1] @ slopes)
     return np.any(last > TOLERANCE * scale(np.maximum(abs(values[1:]), abs(values[:-1]))), axis=-1)
 

@@ -114,7 +114,7 @@ def integrate(
         recorded=jnp.broadcast_to(start, (times.size, *start.shape)),
     )
 
-    def unfinished(state: State) -> Array:
+    def has_unfinished(state: State) -> Array:
         return (state.attempts < most) & jnp.any(_moving(state, end))
 
     def advance(state: State) -> State:
@@ -131,7 +131,7 @@ def integrate(
             recorded=_recorded(constants, state, step, accepted, times),
         )
 
-    state = jax.lax.while_loop(unfinished, advance, state)
+    state = jax.lax.while_loop(has_unfinished, advance, state)
     return state.recorded, state.t >= end
 
 
@@ -174,7 +174,7 @@ def _error(constants: Tableau, y: Array, step: Step, rtol: float, atol: Array) -
 
 
 def _change(error: Array, taken: Array) -> Array:
-    """Return the factor by which the step size changes after a step with this error. NaN counts as a large error."""
+    """Return the factor for the step size after a step with this error. NaN counts as a large error."""
     factor = jnp.clip(SAFETY * jnp.maximum(error, FASTEST**-ORDER * SAFETY**ORDER) ** (-1 / ORDER), SLOWEST, FASTEST)
     return jnp.where(taken, factor, jnp.where(factor < 1, factor, SLOWEST))
 

@@ -49,7 +49,7 @@ def side_by_side(
 
 
 def with_last_again(members: Sequence[S]) -> list[S]:
-    """Pad members by repeating the last one, to the batch size for which a program is compiled.
+    """Pad members to the batch size of the compiled program by repeating the last member.
 
     >>> with_last_again("ab")
     ['a', 'b', 'b', 'b', 'b', 'b', 'b', 'b']

@@ -14,7 +14,7 @@ from theory.numerics.dormand_prince import padded
 class Piece(NamedTuple):
     """A piece of time: its start, times relative to the start, and how many of these times are recorded.
 
-    The last time is the end of the piece, at which the next piece starts.
+    The last time is the end of the piece and the start of the next piece.
     """
 
     begin: float
@@ -54,7 +54,7 @@ def in_pieces(
         Integrates one piece. Its arguments are the start of the piece, the rows (C, L) there, and times relative to
         the start, padded with inf. It returns the rows at these times, and a mask of completed batch elements.
     starts
-        The times at which pieces start, the first at 0.
+        Start times of the pieces, the first at 0.
     start : array (C, L)
         The rows at t = 0.
     times : array (T,)

@@ -81,7 +81,7 @@ def _numbers(polynomial: int, first: np.ndarray) -> np.ndarray:
 def _of_scipy(columns: int) -> np.ndarray:
     """Read the generators from SciPy's points.
 
-    SciPy returns points in the order of Gray's code, in which the index 2^(j+1) - 1 has the single digit j.
+    SciPy returns points in the order of Gray's code, where the index 2^(j+1) - 1 has the single digit j.
     """
     from scipy.stats import qmc  # slow to import
 

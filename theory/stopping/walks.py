@@ -46,7 +46,7 @@ def mean_share(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarr
     Parameters
     ----------
     tau : array_like
-        Level at which the walk stops, 0 or more.
+        Stopping level of the walk, 0 or more.
     mean, variance : array_like
         Mean and variance of the complete sum. Arguments broadcast.
 
@@ -114,7 +114,7 @@ def many_looks(
     Parameters
     ----------
     tau : array_like
-        Level at which the walk stops.
+        Stopping level of the walk.
     apart : array_like
         Spacing h of the checks, as a fraction of the features.
     mean, variance : array_like
@@ -159,9 +159,9 @@ def decision(
     Parameters
     ----------
     tau : float
-        Level at which the walk stops.
+        Stopping level of the walk.
     looks : array_like (L,)
-        Increasing numbers of features after which the sum is compared with the level; the last is n.
+        Increasing numbers of features. The sum is compared with the level after each of these, and the last is n.
     mean, variance : float
         Mean and variance of the complete sum.
     theta : float

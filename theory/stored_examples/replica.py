@@ -285,7 +285,7 @@ def _pull(k: np.ndarray) -> np.ndarray:
 
 
 def _random_labels(alpha: np.ndarray) -> Curve:
-    """Solve for the stability at which the capacity of random labels is alpha."""
+    """Solve for the stability whose capacity for random labels is alpha."""
 
     def residual(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         return np.log(capacity(np.exp(log_kappa)) / alpha)

@@ -23,7 +23,7 @@ errors, with shifts linear in ln P between them. For P > n
           \frac{\Phi^{-1}(\epsilon_n)}{\Phi^{-1}(\epsilon^\mathrm{th}_n)} .
 
 A squared error is moved in the same way, by logarithms instead of :math:`\Phi^{-1}`. `docs/howto/own_data.md` lists the
-tables on which this was tested.
+tables of the tests.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ MAX_ERROR = 0.6  # larger label errors are noise of a short table
 KERNEL_WIDTH = 0.25  # for a class of one row, in standard deviations of its stabilities
 NORMAL_QUANTILE = 1.645  # half width of a 90 % interval
 MODEL_ERROR = 0.05  # relative error of moved curves, in addition to the noise of the table
-AGREEMENT_TOL = 0.14  # |ln(measured / theory)| up to which theory alone is right
-SHAPE_TOL = 0.5  # |ln(measured / anchored)| up to which the shape of the curve is right
+AGREEMENT_TOL = 0.14  # larger |ln(measured / theory)|: theory alone is wrong
+SHAPE_TOL = 0.5  # larger |ln(measured / anchored)|: the shape of the curve is wrong
 AGREEMENT_ERRORS = 1.5  # standard errors of a measured error that count as agreement
 MIN_WRONG_ROWS = 10  # fewer do not determine an error
 
@@ -135,7 +135,7 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class ErrorScale(ABC):
-    """A scale on which errors are moved, and the error band on it. Subclasses are for labels and for squared errors.
+    """A scale for shifting errors, and the error band on it. Subclasses are for labels and for squared errors.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class ErrorScale(ABC):
 
     @abstractmethod
     def scaled(self, errors: np.ndarray) -> np.ndarray:
-        """Transform errors to the scale on which differences between curves vary least."""
+        """Transform errors to the scale that makes differences between curves most uniform."""
 
     @abstractmethod
     def unscaled(self, values: np.ndarray) -> np.ndarray:
@@ -239,7 +239,7 @@ def moved_errors(P: np.ndarray, curve: Curve, measured: Measured, at: Curve, sca
 
 
 def _anchors(measured: Measured, at: Curve, scale: ErrorScale) -> np.ndarray:
-    """Return the errors (3,) through which a curve goes.
+    """Return the errors (3,) that a curve goes through.
 
     The error of all rows is averaged with the value that follows from the fit before it and the slope of theory.
     """

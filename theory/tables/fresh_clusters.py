@@ -103,19 +103,19 @@ class FreshEquations(ClusterEquations):
         Q2 = of_q + of_m
         log_Q = 0.5 * np.log(Q2)
 
-        def by(part: np.ndarray) -> np.ndarray:
+        def differentiate(part: np.ndarray) -> np.ndarray:
             """Return the derivatives in a parameter that changes ln k by `part`."""
             Q = 0.5 * (of_q * slope[2] + of_m * slope[3]) / Q2
             return np.array([Q - slope[1], Q, slope[0]]) * part
 
         zeros = np.zeros_like(Q2)
         by_m, by_q = of_m / Q2, 0.5 * of_q / Q2
-        by_lam = by(np.where(k < max_k, 1.0, 0.0)) + np.array([zeros, zeros - 1, zeros - 1])
+        by_lam = differentiate(np.where(k < max_k, 1.0, 0.0)) + np.array([zeros, zeros - 1, zeros - 1])
         return Side(
             np.array([log_Q - log_m, log_Q, logs[0] - log_lam]),
             np.array([by_m - 1, by_m, zeros]),
             np.array([by_q, by_q, zeros]),
-            by(np.where(k < max_k, -k / lam, 0.0)),
+            differentiate(np.where(k < max_k, -k / lam, 0.0)),
             by_lam,
         )
 

@@ -108,11 +108,11 @@ def training_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.nda
 def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
     """Find the penalty of the smallest squared error on fresh rows at each number of examples (batch,).
 
-    Only penalties at which the table determines the error are compared. The result is NaN if there is no such penalty.
+    Penalties are compared only if the table determines their error. The result is NaN if there is no such penalty.
     """
     from scipy.optimize import minimize_scalar
 
-    def best(examples: float) -> float:
+    def find_best_penalty(examples: float) -> float:
         def error(log_lam: float) -> float:
             return float(squared_errors(table, np.array([examples]), np.exp([log_lam]))[0])
 
@@ -125,7 +125,7 @@ def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
         ends = scan[max(index - 1, 0)], scan[min(index + 1, len(scan) - 1)]
         return float(np.exp(minimize_scalar(error, bounds=ends, method="bounded", options={"xatol": 1e-6}).x))
 
-    return np.array([best(examples) for examples in np.asarray(P, float).tolist()])
+    return np.array([find_best_penalty(examples) for examples in np.asarray(P, float).tolist()])
 
 
 def _strength(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
