@@ -1,4 +1,4 @@
-"""The theory of statmech, for N -> infinity: order-parameter equations, replica theory, and the errors of ensembles."""
+"""Theory of statmech for N -> infinity: order-parameter equations, replica theory, and errors of ensembles."""
 
 import lazy_loader
 

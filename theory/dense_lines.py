@@ -1,4 +1,4 @@
-r"""Theory on a dense grid along one axis, for lines that are smooth whatever was simulated."""
+r"""Theory on a dense grid along one axis: smooth lines, whatever grid was simulated."""
 
 from __future__ import annotations
 
@@ -17,22 +17,26 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.variables import ERROR
 from theory.solutions import solve_line, solver_of
 
-PLACES = 200  # along the axis
-STEEP, LEAST_JUMP = 3.0, 0.01  # times the step before it, and of the range of a line: a larger step is a jump
-STEEPER = 1.2  # times the slopes before and after
-AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # places at a singularity, over its own
-NEAR, CLOSE = 0.01, 0.05  # the width of a step, over the place of the transition; and of the jump: the other state
-MOST, LEAST = 6000, 40  # grid points of a sweep with further axes, and the fewest places that make a line smooth
-SPLINE_CHI2 = 0.5  # mean squared deviation of a spline from sampled values, in their standard errors
-MIN_SPLINE_ERROR = 0.05  # of a sampled value, over the largest error of its line: none counts as exact
+PLACES = 200
+STEEP = 3.0  # relative to the step before
+LEAST_JUMP = 0.01  # relative to the range of a line
+STEEPER = 1.2  # relative to the slopes before and after
+AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # grid points over the singular value
+NEAR = 0.01  # relative to the position of the transition
+CLOSE = 0.05  # relative to the jump: closer values belong to the same state
+MOST = 6000  # product over all axes of the sweep
+LEAST = 40  # a coarser line looks like a polygon
+SPLINE_CHI2 = 0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
+MIN_SPLINE_ERROR = 0.05  # relative to the largest error on the line: no value is treated as exact
 MIN_SPLINE_VALUES = 5
-# lines by what was asked for, in a block of `each_line_once`
-_KEPT: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_KEPT", default=None)
+_KEPT: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
 
 
 @contextmanager
 def each_line_once() -> Iterator[None]:
-    """Solve each line once in this block, for all who ask for it: for the charts of a report and for its figure.
+    """Solve each line at most once within this block.
+
+    Charts of a report and figures that request the same line share one solution.
 
     >>> from statmech import Scenario
     >>> with each_line_once():
@@ -50,11 +54,11 @@ def each_line_once() -> Iterator[None]:
 def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Dataset | None:
     """Solve the theory of a scenario on a dense grid along one axis.
 
-    Half of the places are equally spaced and half geometrically, so that a line bends smoothly on linear and on
-    logarithmic axes; of whole numbers (K, s, P) all, or as many as there are places. Where the solver states a
-    first-order transition the values that jump are NaN, so that no line joins its sides; where it states a
-    singularity the grid has that place, at which a value that diverges is infinite. Values that the solver samples are
-    replaced by splines that lie within their standard errors.
+    Half of the points are equally spaced and half geometrically, so that a line bends smoothly on linear and on
+    logarithmic axes. Integer axes (K, s, P) use every integer, or as many as `places` allows. Where the solver declares
+    a first-order transition, values that jump are NaN, so that no line joins the two branches. The grid includes each
+    singularity that the solver declares; a diverging value is infinite there. Sampled values are replaced by splines
+    within their standard errors.
 
     Parameters
     ----------
@@ -63,12 +67,11 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
     axis
         An axis of the sweep or of its recorded times; the grid extends from its first to its last value.
     places
-        The largest number of grid points along the axis.
+        The maximum number of grid points along the axis.
 
     Returns
     -------
-    The Dataset of `theory.solve`, dense along `axis` and without the axes that the theory does not depend on (such as
-    N); variables averaged between recorded times (`Variable.between`) are left out of a grid of times. None if the
+    The Dataset of `theory.solve`, dense along `axis` and without the axes that the theory ignores (such as N). A grid of times omits variables that are averaged between recorded times (`Variable.between`). None if the
     theory does not vary along `axis`, cannot be solved on such a grid, or would take minutes (unequal
     students, hundreds of parameter combinations).
 
@@ -107,7 +110,10 @@ def _smooth(scenario: AbstractScenario, axis: str, places: int) -> xr.Dataset | 
 
 
 def _without_sampling_noise(lines: xr.Dataset, axis: str) -> xr.Dataset:
-    """Return lines on a fine grid along an axis: splines within the standard errors of what is sampled."""
+    """Replace sampled values by splines on a fine grid along an axis.
+
+    The splines stay within the standard errors of the samples.
+    """
     x, exact = lines[axis].values, xr.zeros_like(lines[axis], float)
     fine = np.union1d(x, np.linspace(x[0], x[-1], PLACES))
 
@@ -131,7 +137,10 @@ def _without_sampling_noise(lines: xr.Dataset, axis: str) -> xr.Dataset:
 
 
 def _spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -> np.ndarray:
-    """Evaluate a spline through values with these standard errors (all 0: straight lines); NaN beyond finite ones."""
+    """Evaluate a smoothing spline through values with these standard errors.
+
+    Straight lines are used if all errors are 0. Points outside the range of finite values are NaN.
+    """
     known = np.isfinite(y) & np.isfinite(error)
     if known.sum() < MIN_SPLINE_VALUES or not error[known].any():
         return np.interp(fine, x, y)
@@ -142,13 +151,13 @@ def _spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -
 
 
 def broken_where_known(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:
-    """Interrupt lines along an axis at the first-order transitions that the solver states, if it states any."""
+    """Interrupt lines along an axis at the first-order transitions that their solver declares."""
     transition = getattr(solver_of(scenario), "JUMPS", {}).get(axis)
     return broken(lines, axis, lines[transition]) if transition else lines
 
 
 def broken(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
-    """Insert NaN at transitions along an axis into the variables that jump there.
+    """Interrupt the variables that jump at transitions along an axis by a NaN there.
 
     Parameters
     ----------
@@ -157,12 +166,13 @@ def broken(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Datase
     axis
         The name of the axis.
     transitions
-        Places of first-order transitions, of each prior, ... its own; those beyond the grid, and NaN, are ignored.
+        Positions of first-order transitions, for example one for each prior. NaN and values outside the grid are
+        ignored.
 
     Returns
     -------
     xarray.Dataset
-        With the transitions along the axis; a variable that does not jump at one is interpolated there.
+        The lines with the transitions added to the axis. A variable without a jump at a transition is interpolated.
 
     Examples
     --------
@@ -180,9 +190,11 @@ def broken(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Datase
 
 
 def _torn(line: xr.DataArray, axis: str, transition: float, own: xr.DataArray) -> xr.DataArray:
-    """Insert the transition, NaN where the line jumps there, if it is its own; so is what lies between just beyond it.
+    """Insert a transition into a line, with NaN if the line jumps there.
 
-    There iterations need many steps, and have not reached the other state after those that are recorded.
+    The value becomes NaN only for the entries that `own` marks. Points just above the transition are also NaN while
+    they lie between the two states. Iterations are slow there and have not reached the other state after the recorded
+    number of steps.
     """
     if axis not in line.dims or line.dtype.kind != "f":
         return line
@@ -193,7 +205,7 @@ def _torn(line: xr.DataArray, axis: str, transition: float, own: xr.DataArray) -
     added = line.interp({axis: np.union1d(x, transition)}).transpose(axis, ...)
     least = LEAST_JUMP * (line.max(axis) - line.min(axis))
     own = own.any([dim for dim in own.dims if dim not in line.dims]).broadcast_like(least).transpose(*least.dims)
-    with np.errstate(invalid="ignore"):  # of infinite values
+    with np.errstate(invalid="ignore"):  # differences between infinite values
         steps = np.abs(np.diff(values, axis=0))
         before, jump, *after = (steps.T / np.diff(places)).T  # slopes
         steeper = jump > STEEPER * np.maximum(before, after[0] if after else 0.0)  # on both sides, on a coarse grid
@@ -205,7 +217,7 @@ def _torn(line: xr.DataArray, axis: str, transition: float, own: xr.DataArray) -
 
 
 def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any] | None:
-    """The config of the dense scenario; None if there is none."""
+    """Return the config of the scenario on a dense grid, or None if no such grid is possible."""
     config, ignores = scenario.config(), scenario.theory_ignores
     values = np.asarray(config.get(axis, ()))
     zipped = [name for group in scenario.zipped for name in group]
@@ -219,7 +231,7 @@ def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any
     if others * LEAST > MOST:
         return None
     whole = scenario.is_whole(axis)
-    steps = whole and axis in scenario.recorded  # passed one by one, however many are recorded
+    steps = whole and axis in scenario.recorded  # iterations pass all steps, however few are recorded
     fewer = places if steps else getattr(solver_of(scenario), "PLACES", places)
     most = min(places, MOST // others, fewer)
     dense = grid(values, most, whole)
@@ -229,14 +241,19 @@ def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any
 
 
 def _without(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
-    """One value of each given key that the theory does not depend on: the stated one, else the first."""
+    """Return one value of each given key that the theory ignores.
+
+    A value in `ignores` takes precedence over the first value in the config.
+
+    A value in `ignores` takes precedence over the first value in the config.
+    """
     given = {name: config[name] for name in config.keys() & ignores.keys()}
     first = {name: value[0] if isinstance(value, list) else value for name, value in given.items()}
     return first | {name: value for name, value in ignores.items() if value is not None}
 
 
 def grid(values: np.ndarray, places: int, whole: bool = False) -> np.ndarray:
-    """Increasing places from the least to the largest of these values.
+    """Make an increasing grid from the smallest to the largest of these values.
 
     >>> grid(np.array([1, 11]), 200, whole=True)
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11])
@@ -251,7 +268,10 @@ def grid(values: np.ndarray, places: int, whole: bool = False) -> np.ndarray:
 
 
 def _first(values: np.ndarray) -> float:
-    """The start of geometric spacing: a tenth of the least positive value if an axis begins at 0; 0 if below."""
+    """Return the start of geometric spacing, or 0 if the axis has negative values.
+
+    If an axis begins at 0 the start is a tenth of the smallest positive value.
+    """
     if values.min() < 0 or values.max() <= 0:
         return 0.0
     return float(values.min() or values[values > 0].min() / 10)

@@ -1,4 +1,4 @@
-"""Optima that lie at an edge of the range in which they were sought, and so may not be optima."""
+"""Warnings about optima at an edge of the search range, where the true optimum may lie outside."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from statmech.scenarios.controlled_keys import SHARE
 
 
 def edge_remarks(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
-    """Return a sentence for each different optimum of a solution that lies at an edge of its search.
+    """Return a sentence for each distinct optimum that lies at an edge of its search range.
 
     Parameters
     ----------
     scenario, dataset
         A scenario and its theory.
     solver
-        Its solver, whose `searched_penalties(cell)` states the range of `lam: best`.
+        The solver of the scenario. Its `searched_penalties(cell)` returns the search range of `lam: best`.
     """
     cells = list(scenario.cells())
     remarks = [*_of_penalties(cells, dataset, solver), *_of_controls(cells, dataset)]
@@ -40,7 +40,7 @@ def _of_penalties(cells: list[Any], dataset: xr.Dataset, solver: Any) -> Iterato
 def _of_controls(cells: list[Any], dataset: xr.Dataset) -> Iterator[str]:
     if "control" not in dataset:
         return
-    from theory.control.best_controls import range_of  # here: it needs JAX
+    from theory.control.best_controls import range_of  # imported late: needs JAX
 
     names = [str(name) for name in dataset.controlled.values]
     for cell in cells:
@@ -48,5 +48,5 @@ def _of_controls(cells: list[Any], dataset: xr.Dataset) -> Iterator[str]:
             low, high = range_of(name, wish)[:2]
             values = dataset.control.values[cell.index][names.index(name)]
             for extreme in (np.nanmin(values), np.nanmax(values)):
-                if name != SHARE or extreme < 1:  # a fraction of 1 is an edge of what is possible
+                if name != SHARE or extreme < 1:  # no fraction exceeds 1, so that 1 may be a true optimum
                     yield edge_remark(f"{name}: optimal, at some times,", float(extreme), low, high)

@@ -1,4 +1,4 @@
-"""Solve a scenario of any kind."""
+"""Theory of a scenario of any kind, as a dataset."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ if TYPE_CHECKING:
 
 
 def solve(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Dataset:
-    """The theory of a scenario in the limit N -> infinity, as a Dataset on (sweep axes, recorded times).
+    """Compute the theory of a scenario for N -> infinity, as a Dataset on (sweep axes, recorded times).
 
-    Of a `Scenario`: R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, the ensemble's errors
-    their eq (3.2); see `theory.online.equations` and `theory.ensembles.errors`. For unequal students
-    `eps_g_majority_vote_error` is the standard error of the vote's integration, 0 up to K = 4; with `corrections`,
-    standard deviations and biases at N of what is recorded after the whole number of steps that is nearest to N t
+    `Scenario`: R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, and the errors of the
+    ensemble eq (3.2); see `theory.online.equations` and `theory.ensembles.errors`. For unequal students
+    `eps_g_majority_vote_error` is the standard error of the vote's integration, 0 up to K = 4. With `corrections`, the
+    dataset includes standard deviations and biases at N, after the integer number of steps nearest to N t
     (`theory.fluctuations.student_fluctuations`).
 
-    Of `StoredExamples`: R, eps_g and kappa of each learner's limit (`theory.stored_examples.replica`), NaN where it
-    does not exist; independent of the number of updates, for it is that of infinitely many. Of `Boosting`: bounds on
-    stages, eps_g and advantage at this N and P (`theory.boosting.bounds`).
+    `StoredExamples`: R, eps_g and kappa in the limit of each learner (`theory.stored_examples.replica`), NaN where the
+    limit does not exist. They do not depend on the number of updates, which is infinite in this limit. `Boosting`:
+    bounds on stages, eps_g and advantage at this N and P (`theory.boosting.bounds`).
 
-    Of `Risk`: the replica-symmetric minimum, with the residual of its equations (`statmech.convex`), NaN where there
-    is none; the best lambda and the alpha up to which labels can be separated, or beyond which an l1 norm
-    recovers sparse weights from outputs without noise.
+    `Risk`: the replica-symmetric minimum with the residual of its equations (`statmech.convex`), NaN where there is no
+    minimum. Further variables are the best lambda and a threshold in alpha: labels are separable up to it, or an l1
+    norm recovers sparse weights from noiseless outputs above it.
 
-    Where P = alpha N is rounded to a whole number of examples, theory is that of P/N, so that runs are compared with
-    the theory of the examples that they have; lines (`theory.smooth`) are those of alpha itself.
+    Where P = alpha N is rounded to an integer number of examples, theory is evaluated at P/N, so that runs are compared
+    with the theory of their own number of examples. Lines (`theory.smooth`) are evaluated at alpha itself.
 
     Parameters
     ----------
     scenario
         A scenario of any kind.
     progress
-        Is called with the numbers of solved parameter combinations and of all.
+        Function that is called with the number of solved parameter combinations and their total number.
 
     Returns
     -------
     xarray.Dataset
-        On (sweep axes, recorded times, student).
+        Variables on (sweep axes, recorded times, student).
 
     Raises
     ------
     ScenarioError
         For inputs without equations.
     SolverError
-        Naming a parameter combination that cannot be solved.
+        If a parameter combination, which the message names, cannot be solved.
 
     Examples
     --------
@@ -75,9 +75,9 @@ def solve(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Da
 
 
 def solve_each(scenario: AbstractScenario) -> xr.Dataset:
-    """The lines of a scenario, each rule, learner, ... solved by a separate call.
+    """Solve the lines of a scenario in separate calls, one for each rule, learner, ...
 
-    One compiled program then serves each of them, whichever are chosen together.
+    The compiled program of a line then serves every selection of lines.
     """
     check_type(scenario)
     groups: dict[int, list[Any]] = {}
@@ -88,7 +88,10 @@ def solve_each(scenario: AbstractScenario) -> xr.Dataset:
 
 
 def solve_line(scenario: AbstractScenario) -> xr.Dataset:
-    """Return the dataset of `solve` for a line: corrections are not those of the recorded steps but of any time."""
+    """Return the dataset of `solve` for a line.
+
+    Corrections are evaluated at the exact times, not at the recorded steps.
+    """
     return _filled(scenario, [list(scenario.cells())], as_lines=True)
 
 
@@ -105,12 +108,12 @@ def _filled(
     arrays = arrays_of(dataset)
     of_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
     solutions = chain.from_iterable(of_group(scenario, group) for group in groups)
-    # products are small: further BLAS threads mostly wait for each other, which takes three times the time of descents
+    # products are small: additional BLAS threads mostly wait for each other, which triples the time of descents
     with one_thread():
         for cell, values in zip(cells, tracked(solutions, len(cells), progress), strict=True):
             fill(arrays, cell.index, values)
     if "control" in dataset:
-        from theory.control.stored_controls import written  # here: it needs JAX
+        from theory.control.stored_controls import written  # imported late: needs JAX
 
         dataset.attrs |= written(scenario)
     if remarks := edge_remarks(scenario, dataset, solver):
@@ -119,17 +122,20 @@ def _filled(
 
 
 def solver_of(scenario: AbstractScenario) -> Any:
-    """The solver of a scenario: of its own method `solve`, else its file in `theory/scenarios/`."""
+    """Return the solver of a scenario.
+
+    It is the scenario's own method `solve`, or else the module of the same name in `theory/scenarios/`.
+    """
     return CellByCell if scenario.solve is not None else import_module(f"theory.scenarios.{scenario.module()}")
 
 
 class CellByCell:
-    """Solves the kinds that have a method `solve(cell)`."""
+    """Solver of scenario kinds that have a method `solve(cell)`."""
 
     SOURCE = "the scenario's own equations"
 
     @staticmethod
     def solve(scenario: AbstractScenario, cells: Sequence[Any]) -> Iterator[dict[str, np.ndarray]]:
-        """The variables of each cell."""
-        assert scenario.solve is not None  # or its file would solve it
+        """Return the variables of each cell."""
+        assert scenario.solve is not None  # other scenarios have a module in `theory/scenarios/`
         return ({name: np.asarray(value) for name, value in scenario.solve(cell).items()} for cell in cells)

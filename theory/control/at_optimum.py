@@ -1,4 +1,4 @@
-"""Solvers of scenarios whose keys may be wanted at their optimum."""
+"""Decorator of solvers for scenarios whose keys may be `optimal`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ Solver = Callable[[Any, Sequence[Any]], Iterator[Values]]
 
 
 def at_optimum(solve: Solver) -> Solver:
-    """Wrap a solver of the cells of a scenario: those with wishes are solved at their best control, and say which."""
+    """Wrap a solver so that cells with an `optimal` key are solved at their best control.
+
+    The result includes that control.
+    """
 
     @wraps(solve)
     def solved(scenario: Any, cells: Sequence[Any]) -> Iterator[Values]:
         if "control" not in scenario.theory_only:
             return solve(scenario, cells)
-        from theory.control.best_controls import with_best  # here: it needs JAX
+        from theory.control.best_controls import with_best  # imported late: needs JAX
 
         found, t, names = with_best(cells, scenario.t[-1]), np.asarray(scenario.t, float), [*scenario.wishes]
         values = solve(scenario, [cell for cell, _ in found])

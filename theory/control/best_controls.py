@@ -1,7 +1,7 @@
-"""Best controls of the cells of a scenario: those whose keys are wanted at their optimum, with these found.
+"""Best controls of the cells of a scenario with `optimal` keys.
 
-One perceptron has its best rate at every time in closed form (`theory.control.best_rates`); others are searched by the
-gradient (`theory.control.optimum`). Simulation and theory take the same controls.
+The best rate of a single perceptron has a closed form (`theory.control.best_rates`). Other controls are found by
+gradient descent (`theory.control.optimum`). Simulation and theory use the same controls.
 """
 
 from __future__ import annotations
@@ -28,23 +28,26 @@ from theory.control.optimum import Bounds, minimum
 from theory.control.systems import problem_of
 
 C = TypeVar("C")
-LOWEST, HIGHEST = 1e-3, 30.0  # bounds of a learning rate
-SHARES = {SHARE: 1.0, "dropout": 0.9}  # controls between 0 and 1, and the highest value
-CONSTANTS = 16  # between the bounds, of which the best is refined; of two controls the square root of this, of each
-TOLERANCE = 1e-7  # of a constant between 0 and 1, or of the logarithm of a learning rate
-FIRST, RATIO, POINTS = 1e-3, 2.0, 8  # of smooth controls: the first segment, how segments grow, and values on each
-STEPS = 40  # of the integrator on each of these
-LARGEST = 100.0  # learning rate at t = 0 of a student that starts at R = 0, where its scale is free
-CLOSE = 1e-9  # of the last time, or of an error: what lies closer is equal
+LOWEST, HIGHEST = 1e-3, 30.0
+SHARES = {SHARE: 1.0, "dropout": 0.9}  # controls between 0 and 1
+CONSTANTS = 16  # grid of a single control; two controls have half of these values each
+TOLERANCE = 1e-7  # for a constant between 0 and 1, or for the logarithm of a learning rate
+FIRST, RATIO, POINTS = 1e-3, 2.0, 8  # smooth controls: first segment, ratio of segments, values per segment
+STEPS = 40  # integrator steps
+LARGEST = 100.0  # at t = 0, for a student that starts at R = 0, where the scale is free
+CLOSE = 1e-9  # relative to the last time, or to an error
 
-_known: dict[Any, Future[Best]] = {}  # found, or being searched
+_known: dict[Any, Future[Best]] = {}  # finished and running searches
 _lock = Lock()
 
 
 class Best(NamedTuple):
-    """Controls at their optimum and the best constants, by name; what they minimise, that of the constants over it, the
-    norm of the projected gradient of its logarithm, and what each search reached (SEARCHES,), NaN where there was
-    none."""
+    """Optimal controls and best constants by name, with the objective and measures of convergence.
+
+    `gain` is the objective of the constants over the objective of the controls. `projected_gradient` is the norm of the
+    projected gradient of the objective's logarithm. `reached` has the result of each search (SEARCHES,), NaN for
+    searches that were not needed.
+    """
 
     controls: dict[str, Control]
     constants: dict[str, float]
@@ -54,7 +57,7 @@ class Best(NamedTuple):
     reached: np.ndarray
 
     def variables(self, names: Sequence[str], t: np.ndarray) -> dict[str, np.ndarray]:
-        """The variables that a dataset has of it, at recorded times (T,), for controls of these names."""
+        """Return the variables of a dataset at recorded times (T,), for controls of these names."""
         missing = np.full(t.size, np.nan)
         return {
             "control": np.stack([self.controls[name].at(t) if name in self.controls else missing for name in names]),
@@ -67,7 +70,7 @@ class Best(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Controls, the norm of the projected gradient there, and what each search reached."""
+    """Controls, the norm of the projected gradient at the controls, and the result of each search."""
 
     controls: dict[str, Control]
     gradient: float
@@ -75,31 +78,34 @@ class Found(NamedTuple):
 
 
 class Range(NamedTuple):
-    """The values that a control may take, and whether they are spaced like those of a rate, by factors."""
+    """Values that a control may take. They are spaced geometrically for a learning rate."""
 
     low: float
     high: float
     geometric: bool
 
     def at(self, place: float) -> float:
-        """The value at a place: its logarithm if values are spaced by factors."""
+        """Return the value at a coordinate, which is the value's logarithm for geometric spacing."""
         return float(np.exp(place) if self.geometric else place)
 
     @property
     def places(self) -> tuple[float, float]:
-        """The lowest and the highest place."""
+        """The lowest and the highest coordinate."""
         low, high = np.log([self.low, self.high]) if self.geometric else (self.low, self.high)
         return float(low), float(high)
 
 
 def with_best(cells: Sequence[C], last: float) -> list[tuple[C, Best | None]]:
-    """Each cell with its best controls up to the last time, and what is known of them; others as they are."""
-    with ThreadPoolExecutor(cores()) as pool:  # the equations run outside Python
+    """Add the best controls up to the last time to each cell that has `optimal` keys.
+
+    Returns each cell with its optimum, and other cells unchanged with None.
+    """
+    with ThreadPoolExecutor(cores()) as pool:  # the compiled equations release the GIL
         return list(pool.map(lambda cell: _with_best(cell, last), cells))
 
 
 def remember(cell: Any, last: float, best: Best) -> None:
-    """Take these for the best controls of a cell, unless others are known."""
+    """Store the best controls of a cell in the cache, unless the cache has them already."""
     known = Future[Best]()
     known.set_result(best)
     with _lock:
@@ -114,18 +120,21 @@ def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
 
 
 def are_known(cells: Sequence[Any], last: float) -> bool:
-    """True if this process has found the best controls of all cells that have wishes."""
+    """Return True if this process has found the best controls of all cells with `optimal` keys."""
     known = [_known.get(_key(cell, last)) for cell in cells if cell.wishes]
     return all(of is not None and of.done() for of in known)
 
 
 def _key(cell: Any, last: float) -> Any:
-    """All that the best controls of a cell depend on."""
+    """Return a key with everything that determines the best controls of a cell."""
     return type(cell), replace(cell, N=10**6, index=()).words(), last
 
 
 def _remembered(cell: Any, last: float) -> Best:
-    """The best controls, found once in a process: simulation, theory and its lines share them, whatever their N."""
+    """Return the best controls of a cell, found once per process.
+
+    Simulation, theory and its lines share the controls, whatever their N.
+    """
     key, own = _key(cell, last), Future[Best]()
     with _lock:
         known = _known.setdefault(key, own)
@@ -145,7 +154,7 @@ def _found(cell: Any, last: float) -> Best:
     found = _in_closed_form(cell, last) if type(cell) is OnlineCell else None
     controls, gradient, searches = found or _searched(cell, ranges, constants, last)
     [error] = objectives([_with(cell, controls)], last, objective)
-    if not error <= of_constants * (1 + CLOSE):  # steps of a fixed size err where rates are large
+    if not error <= of_constants * (1 + CLOSE):  # steps of fixed size are inaccurate at large rates
         controls = {name: _constant(cell, name, constants[name], cell.wishes[name]) for name in controls}
         error = of_constants
     reached = np.full(SEARCHES, np.nan)
@@ -154,14 +163,14 @@ def _found(cell: Any, last: float) -> Best:
 
 
 def range_of(name: str, wish: Optimal) -> Range:
-    """Return the values among which the best control is sought."""
+    """Return the range of values for the search of the best control."""
     if name in SHARES:
         return Range(0.0, wish.at_most or SHARES[name], geometric=False)
     return Range(LOWEST, wish.at_most or HIGHEST, geometric=True)
 
 
 def _with(cell: Any, controls: Mapping[str, Control]) -> Any:
-    """The cell with controls in the place of what is wanted."""
+    """Return the cell with these controls instead of its `optimal` keys."""
     own = dict(controls)
     if share := own.pop(SHARE, None):
         cell = replace(cell, protocol=replace(cell.protocol, share=share))
@@ -169,7 +178,10 @@ def _with(cell: Any, controls: Mapping[str, Control]) -> Any:
 
 
 def _constant(cell: Any, name: str, value: float, wish: Optimal | None = None) -> Control:
-    """A constant control; the fraction of the first task is 1 up to the switch, if there is one."""
+    """Make a constant control.
+
+    The fraction of the first task is 1 until the switch.
+    """
     if name == SHARE and cell.switch:
         return Control(Segments((0.0, cell.switch, np.inf)), (1.0, value), wish)
     return Control(Segments((0.0, np.inf)), (value,), wish)
@@ -178,7 +190,7 @@ def _constant(cell: Any, name: str, value: float, wish: Optimal | None = None) -
 def _best_constants(
     cell: Any, ranges: dict[str, Range], last: float, objective: Objective
 ) -> tuple[dict[str, float], float]:
-    """The best constants, and their objective: the best of a grid, refined."""
+    """Find the best constants and their objective by refining the best point of a grid."""
 
     def cells_at(places: Sequence[Sequence[float]]) -> list[Any]:
         every = [{name: of.at(x) for (name, of), x in zip(ranges.items(), at, strict=True)} for at in places]
@@ -208,20 +220,20 @@ def _best_constants(
 
 
 def _around(axis: np.ndarray, x: float) -> tuple[float, float]:
-    """The neighbours of a value on an axis."""
+    """Return the neighbours of a value on an axis."""
     at = int(np.searchsorted(axis, x))
     return float(axis[max(at - 1, 0)]), float(axis[min(at + 1, axis.size - 1)])
 
 
 def _searched(cell: Any, ranges: dict[str, Range], constants: dict[str, float], last: float) -> Found:
-    """The controls that the gradient finds."""
+    """Find the controls by gradient descent."""
     wish = next(iter(cell.wishes.values()))
-    alone = [*ranges] == [SHARE] and wish.objective.over == LAST  # until the switch, nothing is controlled
+    alone = [*ranges] == [SHARE] and wish.objective.over == LAST  # then the control has no effect before the switch
     begin = float(cell.switch or 0.0) if alone else 0.0
     problem = problem_of(cell, Segments(_edges(cell, wish, begin, last), wish.points))
     problem = problem if wish.objective.over == LAST else problem.over_time
     optimum = minimum(problem, _bounds(cell, ranges, problem.segments), np.array([*constants.values()]))
-    # the last value of a staircase holds on, so that a step at the last time has one
+    # the last value of a piecewise constant control has no end, so that a step at the last time has a value
     edges = problem.segments.edges if wish.points > 1 else (*problem.segments.edges[:-1], np.inf)
     segments = Segments(edges, wish.points)
     values = dict(zip(ranges, np.split(optimum.values, len(ranges)), strict=True))
@@ -230,7 +242,10 @@ def _searched(cell: Any, ranges: dict[str, Range], constants: dict[str, float], 
 
 
 def _bounds(cell: Any, ranges: dict[str, Range], segments: Segments) -> Bounds:
-    """The bounds of the values of controls, one after the other; up to the switch the first task is alone."""
+    """Return the bounds of the values of all controls in a row.
+
+    The fraction of the first task is fixed to 1 until the switch.
+    """
     low, high = (np.repeat([of[at] for of in ranges.values()], segments.size) for at in (0, 1))
     if SHARE in ranges and cell.switch:
         at = [*ranges].index(SHARE) * segments.size + np.flatnonzero(segments.times < cell.switch)
@@ -239,7 +254,10 @@ def _bounds(cell: Any, ranges: dict[str, Range], segments: Segments) -> Bounds:
 
 
 def _from(begin: float, segments: Segments, values: np.ndarray, wish: Optimal) -> Control:
-    """A control that begins at t = 0, also where its search begins at the switch: up to there it is 1."""
+    """Make a control that begins at t = 0.
+
+    It is 1 before the switch if the search begins there.
+    """
     edges, found = segments.edges, tuple(values.tolist())
     if begin > 0:
         edges, found = (0.0, *edges), (1.0, *found)
@@ -247,7 +265,7 @@ def _from(begin: float, segments: Segments, values: np.ndarray, wish: Optimal) -
 
 
 def _edges(cell: Any, wish: Optimal, begin: float, last: float) -> tuple[float, ...]:
-    """Equal segments from the beginning to the last time, cut where the problem itself jumps."""
+    """Return the edges of equal segments up to the last time, cut also where the problem itself jumps."""
     edges = np.linspace(begin, last, wish.segments + 1)
     jumps = [edge for edge in cell.edges if begin < edge < last]
     distant = [edge for edge in edges if np.min(np.abs(edge - np.array(jumps)), initial=np.inf) > CLOSE * last]
@@ -255,7 +273,7 @@ def _edges(cell: Any, wish: Optimal, begin: float, last: float) -> tuple[float, 
 
 
 def _in_closed_form(cell: OnlineCell, last: float) -> Found | None:
-    """The best rate at every time of students who start alike, or None where it has no closed form."""
+    """Compute the best rate at every time of equal students, or return None if there is no closed form."""
     wish = cell.wishes["eta"]
     power, R = length_power(cell.rule), float(cell.order_parameters.R[0])
     if power is None or cell.drift > 0 or len(cell.controls) > 1 or (power == 1 and R == 0) or not 0 <= R < 1:

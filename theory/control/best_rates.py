@@ -1,4 +1,4 @@
-r"""One perceptron that learns at its best rate at every time, in closed form up to an integral.
+r"""Best learning rate at every time of a single perceptron, in closed form up to an integral.
 
 Where g is proportional to a power of the student's length l, the averages at learning rate 1 and length 1, the response
 D and :math:`F = \langle f^2\rangle`, depend on the angle :math:`\theta` alone, and so do the rates for
@@ -6,15 +6,15 @@ D and :math:`F = \langle f^2\rangle`, depend on the angle :math:`\theta` alone, 
 
 .. math:: \dot R = aD\sin^2\theta - \tfrac12a^2RF .
 
-One number is the whole state, so that the rate that is best at every time is the best control,
+The state is a single number, so that choosing the best rate at every time is the optimal control,
 
 .. math:: a^*(\theta) = \frac{D\sin^2\theta}{F\cos\theta}, \qquad
           \dot\theta = -\frac{D^2\sin^3\theta}{2F\cos\theta}, \qquad
           t(\theta) = \int_\theta^{\theta_0}\frac{2F\cos\phi}{D^2\sin^3\phi}\,d\phi .
 
-The integral is smooth at :math:`\theta_0 = \pi/2` (R = 0), where :math:`a^*` diverges: what such a student knows is not
-worth keeping. With :math:`u = \log\tan(\phi/2)`, :math:`d\phi = \sin\phi\,du`, the integrand is smooth on the scale 1
-down to any angle. Without flips
+The integral is smooth at :math:`\theta_0 = \pi/2` (R = 0), where :math:`a^*` diverges because the weights of such a
+student carry no information. With :math:`u = \log\tan(\phi/2)`, :math:`d\phi = \sin\phi\,du`, the integrand is smooth
+on the scale 1 down to any angle. Without flips
 
 .. math:: \text{perceptron:}\quad t = \frac{2\theta}{\sin^2\theta} + 2\cot\theta - \pi, \qquad
           \text{hebb:}\quad \tan^2\theta = \frac\pi{2t}
@@ -27,7 +27,7 @@ lengthens the student by :math:`\cos\theta/\cos\theta_0`, and with the weight de
 .. math:: \eta^* = \frac{l_0}{\cos\theta_0}\,\frac{D\sin^2\theta}F
           \exp\Big(2\int_u^{u_0}\frac{\langle fu\rangle}D\,du' - \nu t\Big),
 
-whose scale is free at R = 0: the first examples outweigh a drawn start the more, the larger it is.
+whose scale is free at R = 0: the larger the scale, the more the first examples outweigh a randomly drawn start.
 """
 
 from __future__ import annotations
@@ -47,16 +47,19 @@ from statmech.scenarios.online import OnlineCell
 from theory.online.averages import averages
 from theory.online.students import initial
 
-PANEL, NODES = 0.25, 16  # of u, and nodes in each: the integral is exact to rounding
-SMALLEST = 1e-14  # angle
-STEPS = 40  # of Newton's method within a panel, at most; three or four are taken
-LENGTHS = 0.25, 0.5, 1.0, 2.0  # at which g is compared
-PROBES = np.linspace(-3.0, 3.0, 13)  # stabilities at which g of two lengths is compared
+PANEL, NODES = 0.25, 16  # width in u, and nodes per panel: the integral is exact to rounding
+SMALLEST = 1e-14
+STEPS = 40  # three or four suffice in practice
+LENGTHS = 0.25, 0.5, 1.0, 2.0
+PROBES = np.linspace(-3.0, 3.0, 13)
 
 
 class BestRates(NamedTuple):
-    """At each time (T,): the angle to the teacher; the best rate a, the learning rate over the student's length; and
-    the best learning rate over its scale, which is the length over the cosine at t = 0 (1 where f scales with l)."""
+    """Angle to the teacher, best rate and best learning rate of a student at each time (T,).
+
+    The rate a is the learning rate over the student's length. The learning rate is given in units of its scale, which
+    is the length over the cosine at t = 0 (1 where f scales with l).
+    """
 
     theta: np.ndarray
     rate: np.ndarray
@@ -64,19 +67,19 @@ class BestRates(NamedTuple):
 
 
 def best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
-    """The angle and the best rate of a cell's one student.
+    """Compute the angle and the best rate of the single student of a cell.
 
     Parameters
     ----------
     cell
-        Its rule, flip rate, weight decay and start; a drift is not in the equations.
+        The cell with the rule, flip rate, weight decay and start. The equations do not include drift.
     times : array (T,)
-        Times, of any order.
+        Times in any order.
 
     Returns
     -------
     BestRates
-        Arrays (T,); the rate is infinite at R = 0.
+        Arrays (T,). The rate is infinite at R = 0.
 
     Raises
     ------
@@ -101,7 +104,7 @@ def best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
 
 
 def length_power(rule: Rule) -> int | None:
-    """The n in g(kappa, l) = l^n g(kappa, 1), or None if g depends on the length otherwise.
+    """Find the n in g(kappa, l) = l^n g(kappa, 1), or return None if there is no such n.
 
     >>> from statmech.rules import RULES
     >>> length_power(RULES["perceptron"]()), length_power(RULES["adatron_textbook"]()), length_power(RULES["bayes"]())
@@ -112,33 +115,36 @@ def length_power(rule: Rule) -> int | None:
 
 
 def _are_multiples(found: list[np.ndarray], power: int) -> Iterator[bool]:
-    """Whether g/l of each length is that of the first times a power of the ratio of lengths."""
+    """Yield, for each length, whether g/l equals its value at the first length times a power of the ratio."""
     ratios = (np.array(LENGTHS) / LENGTHS[0]) ** (power - 1)
     return (np.allclose(one, ratio * found[0]) for one, ratio in zip(found, ratios, strict=True))
 
 
 def _averages(cell: OnlineCell, theta: np.ndarray) -> Averages:
-    """The averages of one student at learning rate 1 and length 1."""
+    """Average one student's step at learning rate 1 and length 1."""
     rule = replace(cell.rule, eta=1.0)
     found = averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
     return Averages(*(np.asarray(part) + 0 * theta for part in found))
 
 
 def _slowness(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
-    """The time that a change of u takes, -dt/du."""
+    """Return the time per unit change of u, -dt/du."""
     theta = 2 * np.arctan(np.exp(u))
     single = _averages(cell, theta)
     return 2 * single.ff * np.cos(theta) / (single.response * np.sin(theta)) ** 2
 
 
 def _growth(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
-    """The growth of log l by learning itself, without noise, that a change of u brings."""
+    """Return the growth of log l per unit change of u due to learning alone, without noise."""
     single = _averages(cell, 2 * np.arctan(np.exp(u)))
     return 2 * single.fu / single.response
 
 
 def _integral(of: Callable[..., np.ndarray], cell: OnlineCell, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The integral (n,) of a function of u from low (n,) to high (n,): of the slowness, the time that it takes."""
+    """Integrate a function of u from low (n,) to high (n,).
+
+    The integral of `_slowness` is the time elapsed.
+    """
     x, weight = legendre(NODES)
     width = (high - low)[:, None]
     values = of(cell, (low[:, None] + width * x).reshape(-1)).reshape(len(low), NODES)
@@ -146,7 +152,7 @@ def _integral(of: Callable[..., np.ndarray], cell: OnlineCell, low: np.ndarray, 
 
 
 def _angles(cell: OnlineCell, edge: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """The angles (T,) that students reach so long after the beginning of their panel (T,)."""
+    """Find the angles (T,) after the given times since the start of their panels (T,)."""
     u = edge - PANEL / 2
     for _ in range(STEPS):
         excess = _integral(_slowness, cell, u, edge) - left

@@ -1,6 +1,6 @@
-r"""The errors that best controls minimise, from the exact equations: at the last time, or their mean over time.
+r"""Errors that optimal controls minimise, from the exact equations: at the last time, or averaged over time.
 
-The mean is a sum over Gauss-Legendre nodes of panels that are equal, and geometric near t = 0.
+The average is a sum over Gauss-Legendre nodes. Panels are equal, and geometric near t = 0.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ from theory.networks import tasks as network_tasks
 from theory.online import tasks as online_tasks
 from theory.online import trajectories
 
-PANELS, GEOMETRIC, FIRST, NODES = 50, 40, 1e-4, 4  # of an integral over time, the first relative to all
+PANELS, GEOMETRIC, NODES = 50, 40, 4  # equal panels, geometric edges, and nodes per panel of a time average
+FIRST = 1e-4  # relative to the time that is averaged over
 
 
 def objectives(cells: Sequence[Any], last: float, objective: Objective) -> np.ndarray:
-    """The objective (n,) of cells of one kind; infinite if the student diverges."""
+    """Compute the objective (n,) of cells of one kind.
+
+    The objective is infinite if the student diverges.
+    """
     try:
         return _objectives(cells, last, objective)
     except (SolverError, DivergedError):
@@ -47,7 +51,10 @@ def _objectives(cells: Sequence[Any], last: float, objective: Objective) -> np.n
 
 
 def errors_of(cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
-    """The generalization errors (T, tasks) of cells of one kind, integrated side by side where they can be."""
+    """Compute the generalization errors (T, tasks) of cells of one kind.
+
+    Cells are integrated in parallel where possible.
+    """
     return _errors(cells[0], cells, times)
 
 
@@ -79,7 +86,7 @@ def _of_networks_of_tasks(_: NetworkTaskCell, cells: Sequence[Any], times: np.nd
 
 
 def _nodes(last: float) -> tuple[np.ndarray, np.ndarray]:
-    """The times of a mean over time, and their weights."""
+    """Return the times and weights of a time average."""
     edges = np.union1d(np.linspace(0, last, PANELS + 1), np.geomspace(FIRST, 1, GEOMETRIC) * last)
     x, weight = legendre(NODES)
     width = np.diff(edges)[:, None]

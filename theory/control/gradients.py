@@ -1,17 +1,17 @@
-r"""The gradient of the final error with respect to controls, through the order-parameter equations.
+r"""Gradient of the final error with respect to controls, through the order-parameter equations.
 
 With the state x, :math:`\dot x = f(x, u)` and the cost :math:`J = \log\epsilon_g(x(T))`, reverse differentiation of the
-integrator gives :math:`dJ/du`, and, with respect to zeros that are added to the state at the beginning of each step,
-the costate :math:`p(t) = dJ/dx(t)`. By Pontryagin's principle :math:`H = p\cdot f(x, u)` is constant along an optimum
-whose equations do not depend on time, and for constants on segments the derivative of J by the edge between two of them
-is :math:`H_- - H_+`.
+integrator gives :math:`dJ/du`. Differentiation with respect to zeros that are added to the state at the beginning of
+each step gives the costate :math:`p(t) = dJ/dx(t)`. By Pontryagin's principle :math:`H = p\cdot f(x, u)` is constant
+along an optimum of autonomous equations. For controls that are constant on segments, the derivative of J with respect
+to the edge between two segments is :math:`H_- - H_+`.
 
-The integrator is the Runge-Kutta method of order 4 with steps of fixed size, which end at every edge of the control: an
-adaptive one has steps that depend on the control, and no gradient. The logarithm of the error has a gradient of its own
-size; that of the error itself is smaller by the error. For the integral of the error over time the state has one more
-entry, the integral so far (`Integral`). Steps of .1 err by 1e-8 in :math:`\log\epsilon_g` for two erf
-units over t = 100 at their best rates, and by 2e-6 at their best constant one. The rates of each stage are computed
-again in the reverse pass, so that memory holds the states of all stages, and nothing else that grows with their number.
+The integrator is the Runge-Kutta method of order 4 with steps of fixed size that end at every edge of the control. An
+adaptive method would choose steps that depend on the control, without a gradient. The cost is the logarithm of the
+error because its gradient does not vanish with the error. For the integral of the error over time the state has an
+additional entry, the integral so far (`Integral`). Steps of 0.1 give :math:`\log\epsilon_g` to 1e-8 for two erf units
+over t = 100 at their best rates, and to 2e-6 at their best constant rate. The reverse pass recomputes the rates of each
+stage, so that memory holds only the states of all stages.
 """
 
 from __future__ import annotations
@@ -29,46 +29,52 @@ from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import double_precision
 from statmech.runtime.programs import IN_SEQUENCE, CachedProgram
 
-STEP = 0.1  # the longest step, in time
-HALVES = np.array([0.0, 0.5, 1.0])  # the times of a step's stages, in its length
-STAGES = np.array([0, 1, 1, 2])  # which of these is that of each stage
-WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6  # of the rates at the stages in a step
-REACH = np.array([0.5, 0.5, 1.0, 0.0])  # how far the rates at a stage lead to the next, in the length of a step
+STEP = 0.1
+HALVES = np.array([0.0, 0.5, 1.0])  # in units of the step
+STAGES = np.array([0, 1, 1, 2])
+WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
+REACH = np.array([0.5, 0.5, 1.0, 0.0])  # length of the substep to the next stage, in units of the step
 
-# a reverse pass has many small operations side by side: with several threads it takes twice to three times the CPU time
+# a reverse pass runs many small operations in parallel: several threads double or triple its CPU time
 in_sequence = partial(CachedProgram, options=lambda system: [IN_SEQUENCE])
 
 
 class Controlled(Protocol):
-    """Equations with controls: a static argument of compiled programs, so hashable."""
+    """Equations with controls: a static and therefore hashable argument of compiled programs."""
 
     def rates(self, setting: Any, given: Any, state: Array, controls: Array) -> Array:
-        """The time derivative of the state (C,) at the values of the controls (n,), and what is given there."""
+        """Return the time derivative of the state (C,) for these controls (n,) and given values."""
 
     def error(self, setting: Any, state: Array) -> Array:
-        """The error of the state (C,), whose logarithm at the last time is the cost J."""
+        """Return the error of the state (C,). The cost J is its logarithm at the last time."""
 
 
 @dataclass(frozen=True)
 class Integral:
-    """Equations whose error is the mean of another's over time; the last entry of the state is its integral so far."""
+    """Equations whose error is the time average of another system's error.
+
+    The last entry of the state is the integral so far.
+    """
 
     system: Controlled
 
     def rates(self, setting: tuple[Any, Array], given: Any, state: Array, controls: Array) -> Array:
-        """The time derivative of the state (C + 1,)."""
+        """Return the time derivative of the state (C + 1,)."""
         inner, _ = setting
         now = self.system.rates(inner, given, state[:-1], controls)
         return jnp.append(now, self.system.error(inner, state[:-1]))
 
     def error(self, setting: tuple[Any, Array], state: Array) -> Array:
-        """The integral over the time that has passed."""
+        """Return the integral divided by the time that has passed."""
         return state[-1] / setting[1]
 
 
 class Path(NamedTuple):
-    """The effect of controls: the cost, its gradient (controls * size,), and at the beginning of each step (n,) the
-    time, the controls (n, controls), the Hamiltonian and the state (n, C); the state at the end (C,)."""
+    """Effect of controls: the cost, its gradient, and the trajectory.
+
+    The gradient has shape (controls * size,). At the beginning of each step (n,) the trajectory has the time, the
+    controls (n, controls), the Hamiltonian and the state (n, C). `last` is the final state (C,).
+    """
 
     cost: float
     gradient: np.ndarray
@@ -80,16 +86,19 @@ class Path(NamedTuple):
 
 
 class Course(NamedTuple):
-    """The length of a step on each segment (n,), and what is given on it."""
+    """Step length (n,) and given values on each segment."""
 
     widths: Array
     given: Any
 
 
 class Problem(NamedTuple):
-    """A system, its run-time arguments, its state at the first edge (C,), the segments of its controls, what else is
-    given on each of these (arrays with an axis of segments first, or None), the number of controls, and the longest
-    step."""
+    """A controlled system with its arguments, start and segments.
+
+    `setting` has run-time arguments, `start` the state at the first edge (C,), and `given` further values on each
+    segment: arrays whose first axis is the segment, or None. `controls` is the number of controls, and `step` the
+    maximum step.
+    """
 
     system: Controlled
     setting: Any
@@ -101,7 +110,7 @@ class Problem(NamedTuple):
 
     @property
     def over_time(self) -> Problem:
-        """The problem of the mean error over time."""
+        """The same problem with the time average of the error as objective."""
         span = self.segments.edges[-1] - self.segments.edges[0]
         start = np.append(self.start, 0.0)
         return self._replace(system=Integral(self.system), setting=(self.setting, np.float64(span)), start=start)
@@ -118,21 +127,21 @@ class Problem(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """The run-time arguments of the compiled programs, but for the values of the control."""
+        """The run-time arguments of the compiled programs, except the values of the controls."""
         widths = np.diff(self.segments.edges) / self.steps
         course = Course(widths, self.given)
         return self.setting, np.asarray(self.start, float), course, basis(self.fractions, self.segments.points)
 
 
 def value_and_gradient(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
-    """The cost of controls with these values (controls * size,), one after the other, and its gradient."""
+    """Return the cost and its gradient for control values (controls * size,), one control after the other."""
     with double_precision():
         cost, gradient = _value_and_gradient(problem.system, *problem.arguments, _by_segment(problem, values))
     return float(cost), np.asarray(gradient).reshape(-1)
 
 
 def path(problem: Problem, values: np.ndarray) -> Path:
-    """The effect of controls with these values (controls * size,), one after the other."""
+    """Compute the trajectory for control values (controls * size,), one control after the other."""
     with double_precision():
         found = _path(problem.system, *problem.arguments, _by_segment(problem, values))
     cost, gradient, controls, hamiltonian, states, last = map(np.asarray, found)
@@ -151,7 +160,7 @@ def _by_segment(problem: Problem, values: np.ndarray) -> np.ndarray:
 def _value_and_gradient(
     system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
 ) -> tuple[Array, ...]:
-    """The cost, and its gradient by the values (controls, segments, points)."""
+    """Return the cost and its gradient with respect to the values (controls, segments, points)."""
 
     def cost(values: Array) -> Array:
         return jnp.log(system.error(setting, _integrated(system, setting, start, course, _stages(weights, values))[0]))
@@ -163,7 +172,10 @@ def _value_and_gradient(
 def _path(
     system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
 ) -> tuple[Array, ...]:
-    """The cost, its gradient; controls, Hamiltonian and state at the beginning of each step; the state at the end."""
+    """Return the cost, its gradient, the trajectory and the final state.
+
+    The trajectory has the controls, the Hamiltonian and the state at the beginning of each step.
+    """
 
     def cost(values: Array, added: Array) -> tuple[Array, tuple[Array, Array]]:
         last, states = _integrated(system, setting, start, course, _stages(weights, values), added)
@@ -181,14 +193,14 @@ def _path(
 
 
 def _stages(weights: Array, values: Array) -> Array:
-    """The controls (segments, steps, 3, controls) at all stages."""
+    """Return the controls (segments, steps, 3, controls) at all stages."""
     return jnp.einsum("nsp,ckp->knsc", weights, values)
 
 
 def _integrated(
     system: Controlled, setting: Any, start: Array, course: Course, stages: Array, added: Array | None = None
 ) -> tuple[Array, Array]:
-    """The state at the end, and those at the beginning of each step (segments, steps, C)."""
+    """Return the final state, and the states at the beginning of each step (segments, steps, C)."""
 
     def step(on: Course, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
         stages, more = xs

@@ -1,11 +1,10 @@
-r"""The controls with the lowest final error: gradient descent from several starts, between bounds.
+r"""Controls with the lowest final error: gradient descent from several starts, between bounds.
 
-Starts are the best constants, constants below and above them, and two decays: equations with noise have two basins of
-attraction, in which a network stays on its plateau or leaves it, and the best constant may lie in the wrong one. All
-minima found are returned. None is claimed to be the global one.
+Starts are the best constants, constants below and above them, and two decaying controls. Equations with noise have two
+basins of attraction: a network stays on its plateau or leaves it. The best constant may lie in the wrong basin. All minima found are returned, without a claim that one is the global minimum.
 
-SciPy's L-BFGS-B minimises the logarithm of the error, from all starts up to ten digits, and then the best minimum to
-rounding. The result is judged by the projected gradient
+SciPy's L-BFGS-B minimises the logarithm of the error from all starts to ten digits, and then refines the best minimum
+to rounding. The measure of convergence is the projected gradient
 
 .. math:: g_i - \text{the part of it that points beyond a bound at which } u_i \text{ lies},
 
@@ -23,15 +22,15 @@ from scipy.optimize import OptimizeResult, minimize
 from statmech.errors import SolverError
 from theory.control.gradients import Problem, value_and_gradient
 
-FACTORS = 1 / 3, 3.0  # of the best constants, further starts
-DECAYS = 1.0, 3.0  # of starts that fall from twice the best constants by exp(-decay)
-SEARCH = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # of every start; a step lowers the cost by more, or is the last
-REFINE = {"ftol": 1e-16, "gtol": 1e-9, "maxfun": 1000, "maxiter": 2000}  # of the best one, to rounding
-SAME = 1e-6  # of the cost: minima that differ by less are one
+FACTORS = 1 / 3, 3.0  # relative to the best constants
+DECAYS = 1.0, 3.0  # a start decays from twice the best constants by exp(-decay)
+SEARCH = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start; the search stops at smaller decreases
+REFINE = {"ftol": 1e-16, "gtol": 1e-9, "maxfun": 1000, "maxiter": 2000}  # for the best minimum, to rounding
+SAME = 1e-6  # minima with closer costs are merged
 
 
 class Bounds(NamedTuple):
-    """The lowest and the highest values (controls * size,) of controls; where they are equal, the value is given."""
+    """Lowest and highest values (controls * size,) of the controls. Equal bounds fix a value."""
 
     low: np.ndarray
     high: np.ndarray
@@ -46,7 +45,7 @@ class Minimum(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """All minima, the lowest first, and what each search reached."""
+    """All distinct minima in order of increasing cost, and the result of each search."""
 
     minima: list[Minimum]
     searches: list[Minimum]
@@ -58,26 +57,26 @@ class Optimum(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Their cost, the logarithm of the error."""
+        """The cost of the best controls, which is the logarithm of the error."""
         return self.minima[0].cost
 
 
 def minimum(problem: Problem, bounds: Bounds, constants: np.ndarray) -> Optimum:
-    """Search the controls with the lowest cost from several starts.
+    """Find the controls with the lowest cost by searches from several starts.
 
     Parameters
     ----------
     problem
         The equations, their start, and the controls.
     bounds
-        Those of the values, one control after the other.
+        The bounds of the values, one control after the other.
     constants : array (controls,)
         The best constants.
 
     Returns
     -------
     Optimum
-        The minima that were found, with different costs.
+        The minima found, with different costs.
 
     Raises
     ------
@@ -85,7 +84,7 @@ def minimum(problem: Problem, bounds: Bounds, constants: np.ndarray) -> Optimum:
         If no start has a finite cost.
     """
     starts = [np.clip(values, *bounds) for values in _starts(problem, constants)]
-    different = {values.tobytes(): values for values in starts}  # between bounds, some are the same
+    different = {values.tobytes(): values for values in starts}  # clipping to the bounds can make starts equal
     searches = {start: _descended(problem, values, bounds, SEARCH) for start, values in different.items()}
     found = [searches[values.tobytes()] for values in starts]
     if not any(np.isfinite(one.cost) for one in found):
@@ -96,7 +95,7 @@ def minimum(problem: Problem, bounds: Bounds, constants: np.ndarray) -> Optimum:
 
 
 def projected(gradient: np.ndarray, values: np.ndarray, bounds: Bounds) -> np.ndarray:
-    """The gradient without what points beyond a bound at which a value lies.
+    """Return the gradient without components that point outside at a value on a bound.
 
     >>> projected(np.array([1.0, -1.0, 2.0]), np.array([0.0, 1.0, 1.0]), Bounds(np.zeros(3), np.ones(3)))
     array([0., 0., 2.])
@@ -106,7 +105,7 @@ def projected(gradient: np.ndarray, values: np.ndarray, bounds: Bounds) -> np.nd
 
 
 def _starts(problem: Problem, constants: np.ndarray) -> list[np.ndarray]:
-    """Where searches begin: the best constants, multiples of them, decays."""
+    """Return the starts of the searches: the best constants, multiples of the constants, and decays."""
     segments = problem.segments
     best = np.repeat(constants, segments.size)
     elapsed = np.tile(segments.times / segments.edges[-1], problem.controls)
@@ -124,7 +123,7 @@ def _descended(problem: Problem, values: np.ndarray, bounds: Bounds, options: Ma
 
 
 def _finite(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
-    """The cost and its gradient; infinite without a slope where the equations leave floating point numbers."""
+    """Return the cost and its gradient, or infinity and zeros where the equations overflow."""
     cost, gradient = value_and_gradient(problem, values)
     if np.isfinite(cost) and np.isfinite(gradient).all():
         return cost, gradient
@@ -132,7 +131,7 @@ def _finite(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _different(minima: list[Minimum]) -> list[Minimum]:
-    """Minima of different costs, the lowest first."""
+    """Merge minima of equal cost and sort by increasing cost."""
     kept: list[Minimum] = []
     for one in sorted(minima, key=lambda found: found.cost):
         if not kept or one.cost - kept[-1].cost > SAME:

@@ -1,4 +1,4 @@
-"""Best controls in the attributes of a solution: a stored one is drawn without another search."""
+"""Best controls in the attributes of a solution, so that they can be drawn without a new search."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from statmech.scenarios.base import AbstractScenario
 from theory.control import best_controls
 from theory.control.best_controls import Best
 
-NAME = "best_controls"  # of the attribute
+NAME = "best_controls"  # attribute of the dataset
 
 
 def written(scenario: AbstractScenario) -> dict[str, str]:
-    """The attribute that holds the best controls of a solved scenario's cells."""
+    """Return the attribute with the best controls of the cells of a solved scenario."""
     found = best_controls.with_best([*scenario.cells()], scenario.recorded["t"][-1])
     return {NAME: json.dumps([best and _plain(best) for _, best in found])}
 
 
 def recall(theory: xr.Dataset) -> None:
-    """Take the best controls of a solution for those of its scenario, which is then not searched again.
+    """Restore the best controls of a scenario from its solution, so that they are not searched again.
 
-    The attribute names no cell: it is that of the scenario's cells, in their order.
+    The attribute does not name cells. It lists controls in the order of the scenario's cells.
     """
     if NAME not in theory.attrs:
         return

@@ -1,8 +1,8 @@
-r"""The equations that have controls: a perceptron or a network, of one task or of several.
+r"""Controlled equations of a perceptron or a network that learns one or several tasks.
 
-Controls are the learning rate, the dropout of networks and, of two tasks, the fraction of the first; other functions of
-time are constant on each segment of the controls. The state of a perceptron is :math:`(\log l, \log\theta)`, of
-several tasks :math:`(\log l, 1-R_s)`, and that of networks R, Q and v (`theory.networks.equations`).
+Controls are the learning rate, the dropout of networks and, for two tasks, the fraction of the first. Other functions
+of time are constant on each segment of the controls. The state of a perceptron is :math:`(\log l, \log\theta)`, or
+:math:`(\log l, 1-R_s)` for several tasks. The state of a network is R, Q and v (`theory.networks.equations`).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from theory.online.averages import averages
 from theory.online.equations import logarithmic_rates
 from theory.online.students import initial
 
-ETA = ("eta",)  # the only control of a perceptron of one task, and of a cell that wants none
-OF_NETWORK = ("eta", "noise", "dropout")  # values on a segment
-SMALLEST = 1e-18  # 1 - R: at 0 the angle has no slope
+ETA = ("eta",)  # for a perceptron with one task, and for cells without an `optimal` key
+OF_NETWORK = ("eta", "noise", "dropout")
+SMALLEST = 1e-18  # at 1 - R = 0 the angle has no derivative
 
 
 class StudentSetting(NamedTuple):
-    """Run-time arguments of one student: the parameters of its rule, drift and decay."""
+    """Run-time arguments of one student: parameters of the rule, drift and decay."""
 
     parameters: dict[str, Array]
     changes: Changes
@@ -52,35 +52,35 @@ class StudentSetting(NamedTuple):
 
 @dataclass(frozen=True)
 class StudentRate:
-    """One perceptron whose learning rate is the control; given is the flip rate."""
+    """Perceptron whose control is the learning rate. The given value is the flip rate."""
 
     rule: Family
     closed: bool
 
     def rates(self, setting: StudentSetting, given: Array, state: Array, controls: Array) -> Array:
-        """The time derivative of (log l, log theta)."""
+        """Return the time derivative of (log l, log theta)."""
         rule: Any = replace(self.rule(**setting.parameters), eta=controls[0])
         return jnp.stack(logarithmic_rates(rule, self.closed, (state[0], state[1]), given, setting.changes))
 
     def error(self, setting: StudentSetting, state: Array) -> Array:
-        r""":math:`\epsilon_g = \theta/\pi`."""
+        r"""Return :math:`\epsilon_g = \theta/\pi`."""
         return jnp.exp(state[1]) / np.pi
 
 
 @dataclass(frozen=True)
 class NetworkOfOneTask:
-    """A network of one task with these controls."""
+    """Network that learns one task, with these controls."""
 
     equations: Equations
     controls: tuple[str, ...]
 
     def rates(self, setting: Setting, given: OfSegment, state: Array, controls: Array) -> Array:
-        """The time derivative of R, Q and v, one after the other."""
+        """Return the time derivative of R, Q and v as one vector."""
         now = given.at(dict(zip(self.controls, controls, strict=True))).of_network(setting)
         return field(self.equations, now, state[:, None])[:, 0]
 
     def error(self, setting: Setting, state: Array) -> Array:
-        r""":math:`\epsilon_g`."""
+        r"""Return :math:`\epsilon_g`."""
         return _error(fields_of(self.equations, setting, unpacked(self.equations, state[:, None])))
 
 
@@ -93,20 +93,20 @@ class OfSegment(NamedTuple):
     dropout: Array | None = None
 
     def at(self, controls: Mapping[str, Array]) -> OfSegment:
-        """With the values of controls in their place."""
+        """Replace the values that are controlled."""
         share, others = controls.get(SHARE), {name: value for name, value in controls.items() if name != SHARE}
         shares = self.shares if share is None else jnp.stack([share, 1 - share])
         return self._replace(shares=shares, **others)
 
     def of_network(self, setting: Setting) -> Setting:
-        """The run-time arguments of a network with these values, in one lane."""
+        """Return the run-time arguments of a network with these values, as a batch of one."""
         now = {name: getattr(self, name) for name in OF_NETWORK}
         return setting._replace(**{name: value[None] for name, value in now.items()})
 
 
 @dataclass(frozen=True)
 class StudentOfTasks:
-    """A perceptron of several tasks with these controls, and the tasks' weights in the error."""
+    """Perceptron that learns several tasks, with these controls and the tasks' weights in the error."""
 
     rule: Family
     closed: bool
@@ -114,7 +114,7 @@ class StudentOfTasks:
     weights: tuple[float, ...]
 
     def rates(self, setting: online_tasks.Setting, given: OfSegment, state: Array, controls: Array) -> Array:
-        """The time derivative of log l and y."""
+        """Return the time derivative of log l and y."""
         now = given.at(dict(zip(self.controls, controls, strict=True)))
         rule: Any = replace(self.rule(**setting.parameters), eta=now.eta)
         length, y = jnp.exp(state[0]), jnp.clip(state[1:], SMALLEST, 2.0)
@@ -124,27 +124,27 @@ class StudentOfTasks:
         return jnp.append(growth, y_rate)
 
     def error(self, setting: online_tasks.Setting, state: Array) -> Array:
-        r"""The mean :math:`\epsilon_g = \theta/\pi` of all tasks."""
+        r"""Return the mean :math:`\epsilon_g = \theta/\pi` of all tasks."""
         return np.asarray(self.weights) @ angle_from_versine(jnp.clip(state[1:], SMALLEST, 2.0)) / np.pi
 
 
 @dataclass(frozen=True)
 class NetworkOfTasks:
-    """A network of several tasks with these controls, and the tasks' weights in the error."""
+    """Network that learns several tasks, with these controls and the tasks' weights in the error."""
 
     equations: TaskEquations
     controls: tuple[str, ...]
     weights: tuple[float, ...]
 
     def rates(self, setting: TaskSetting, given: OfSegment, state: Array, controls: Array) -> Array:
-        """The time derivative of R, Q and the heads, one after the other."""
+        """Return the time derivative of R, Q and the heads as one vector."""
         at = given.at(dict(zip(self.controls, controls, strict=True)))
         assert at.shares is not None
         now = setting._replace(network=at.of_network(setting.network))
         return network_tasks.field(self.equations, now, at.shares[:, None], state[:, None])[:, 0]
 
     def error(self, setting: TaskSetting, state: Array) -> Array:
-        r"""The mean :math:`\epsilon_g` of all tasks."""
+        r"""Return the mean :math:`\epsilon_g` of all tasks."""
         units, of_network = network_tasks.unpacked(self.equations, state[:, None]), self.equations.network
         heads: Array = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))
         every = [
@@ -155,21 +155,21 @@ class NetworkOfTasks:
 
 
 def _error(fields: Fields) -> Array:
-    r"""The error of one lane, :math:`2\epsilon_g = \sum_a c_a\langle g(x_a)e\rangle`."""
-    fields = fields._replace(masks=None)  # test errors are those of all units
+    r"""Compute the error of a batch of one, :math:`2\epsilon_g = \sum_a c_a\langle g(x_a)e\rangle`."""
+    fields = fields._replace(masks=None)  # no dropout at test time
     return jnp.sum(jnp.asarray(fields.weights) * errors(fields, np.arange(len(fields.weights)))) / 2
 
 
 @singledispatch
 def problem_of(cell: Any, segments: Segments) -> Problem:
-    """The problem of the best controls of a cell: those that it wants, or its learning rate.
+    """Make the control problem of a cell, for its `optimal` keys or for its learning rate.
 
     Parameters
     ----------
     cell
-        A cell of one distinct perceptron or of a network, of one task or of several.
+        A cell of one distinct perceptron or of a network, with one or several tasks.
     segments
-        Those of the controls; other functions of time jump at edges only.
+        Segments of the controls. Other functions of time jump only at edges.
     """
     raise TypeError(f"{cell!r} has no control")
 
@@ -225,22 +225,22 @@ def _parameters(cell: OnlineCell) -> dict[str, Array]:
 
 
 def _wanted(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """The controls of a cell of several tasks, and the tasks' weights in the error."""
+    """Return the controls of a cell with several tasks, and the tasks' weights in the error."""
     names, objectives = tuple(cell.wishes) or ETA, [wish.objective for wish in cell.wishes.values()]
     return names, tuple((objectives or [Objective()])[0].shares(cell.tasks).tolist())
 
 
 def _of_network_at(cell: NetworkCell, segments: Segments) -> dict[str, np.ndarray]:
-    """The learning rate, noise and dropout on each segment."""
+    """Return the learning rate, noise and dropout on each segment."""
     cells = _at_edges(cell, segments)
     return {name: np.array([getattr(now, name) for now in cells], float) for name in OF_NETWORK}
 
 
 def _shares(cell: Any, segments: Segments) -> np.ndarray:
-    """The probabilities of tasks (segments, tasks)."""
+    """Return the probabilities of tasks (segments, tasks)."""
     return np.array([cell.pieces.at(np.float64(t)) for t in segments.edges[:-1]])
 
 
 def _at_edges(cell: Any, segments: Segments) -> list[Any]:
-    """The cell on each segment."""
+    """Return the cell as it is on each segment."""
     return [cell.after(t) for t in segments.edges[:-1]]

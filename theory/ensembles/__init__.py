@@ -1,1 +1,1 @@
-"""Ensembles of students who learn online: errors of the vote, fluctuations of pairs and votes."""
+"""Ensembles of online learners: errors of the vote, fluctuations of pairs and votes."""

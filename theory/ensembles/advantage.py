@@ -1,13 +1,14 @@
-r"""The gain of infinitely many students: their error over that of one student, during learning.
+r"""Advantage of infinitely many students: the ratio of their error to the error of one student, during learning.
 
-The sum of K equal students at angle :math:`\theta` to the teacher, with transverse cosine c, has components
-:math:`Kl\cos\theta` along the teacher and :math:`Kl\sin\theta\sqrt{c + (1-c)/K}` across it. For K -> infinity the mean
-of their weights, and with it the majority vote (`statmech.votes.equal_students`), lies at the angle :math:`\Theta` of
+The sum of K equal students at angle :math:`\theta` to the teacher, with transverse cosine c, has a component
+:math:`Kl\cos\theta` parallel to the teacher and :math:`Kl\sin\theta\sqrt{c + (1-c)/K}` perpendicular to it. For
+K -> infinity the weight mean, and with it the majority vote (`statmech.votes.equal_students`), has the angle
+:math:`\Theta` with
 
 .. math:: \tan\Theta = \sqrt c\,\tan\theta, \qquad \epsilon_g(\infty)/\epsilon_g(1) = \Theta/\theta,
 
-so that at late times, :math:`\theta\to0`, the gain is :math:`\sqrt c`. Computed from :math:`1-R` and c, as they are
-integrated (`theory.online.equations`), it keeps its digits where R and q round to 1.
+so that at late times, :math:`\theta\to0`, the ratio is :math:`\sqrt c`. It is computed from the integrated variables
+:math:`1-R` and c (`theory.online.equations`), and keeps its digits where R and q round to 1.
 """
 
 from __future__ import annotations
@@ -27,31 +28,31 @@ from theory.online.trajectories import solve_cells
 if TYPE_CHECKING:
     import xarray as xr
 
-LEAST = 2  # students of whom one pair represents infinitely many
+LEAST = 2  # one pair represents infinitely many students
 
 
 def advantage(scenario: Scenario) -> xr.DataArray:
-    r"""The error of infinitely many equal students over that of one, at each recorded time.
+    r"""Compute the ratio of the error of infinitely many equal students to the error of one, at each recorded time.
 
     .. math:: \epsilon_g(K\to\infty)/\epsilon_g(1) = \arctan(\sqrt c\,\tan\theta)/\theta
 
-    with the angle :math:`\theta` to the teacher and the cosine c of two students' parts across it; the same for the
-    majority vote and for the weight mean.
+    with the angle :math:`\theta` to the teacher and the transverse cosine c of two students. The ratio is the same for
+    the majority vote and for the weight mean.
 
     Parameters
     ----------
     scenario : Scenario
-        Of equal students. Its K and N do not matter.
+        A scenario with equal students. Its K and N do not matter.
 
     Returns
     -------
     xarray.DataArray
-        On the sweep axes without K and N, and t.
+        The ratio on the sweep axes without K and N, and on t.
 
     Raises
     ------
     ScenarioError
-        For students that start unequal, or with q < R^2, which infinitely many cannot.
+        For students that start unequal, or for q < R^2, which is impossible for infinitely many students.
 
     Examples
     --------
@@ -73,7 +74,10 @@ def advantage(scenario: Scenario) -> xr.DataArray:
 
 
 def _gain(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """eps_g of the mean of infinitely many students over that of one; of students on the teacher's axis, its limit."""
+    """Return eps_g of the mean of infinitely many students divided by eps_g of one student.
+
+    Students on the teacher's axis have the limit of this ratio.
+    """
     off_axis = np.where(theta > 0, theta, 1.0)
     together = weight_mean(off_axis, c, np.full(c.shape, np.inf)) * np.pi / off_axis
     return np.where(theta > 0, together, np.sqrt(np.maximum(c, 0.0)))

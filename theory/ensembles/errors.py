@@ -1,10 +1,10 @@
-r"""The generalization error of an ensemble: majority vote and weight mean, exactly.
+r"""Exact generalization error of an ensemble: majority vote and weight mean.
 
 **Equal students** (one R, one q): an integral over their common field, in `statmech.votes.equal_students`.
 
-**Unequal students.** The vote of up to four is exact (`statmech.votes.few_students`). That of more is integrated
-exactly over great circles of inputs (`statmech.votes.majority_vote`); the average over circles is a randomised
-quasi-Monte Carlo that returns its standard error.
+**Unequal students.** The vote of up to four students is exact (`statmech.votes.few_students`). The vote of more
+students is integrated exactly over great circles of inputs (`statmech.votes.majority_vote`). The average over circles
+uses randomised quasi-Monte Carlo with a standard error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from statmech.votes.few_students import FEW, vote_of_few
 from statmech.votes.majority_vote import net_of_circles, vote_error
 
 OUTPUTS = ("majority_vote", "weight_mean")
-SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and their points
+SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and points per net
 
 
 class ControlledError(NamedTuple):
@@ -33,10 +33,10 @@ class ControlledError(NamedTuple):
 
 
 def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majority_vote") -> Any:
-    r"""eps_g of an ensemble of K equal students, to 1e-10 absolute.
+    r"""Compute eps_g of an ensemble of K equal students, to 1e-10 absolute.
 
-    The majority vote errs with the integral of eq (3.2) of Miyoshi, Hara & Okada (by the Metropolis method there), here
-    over the students' common field (derived in `theory.ensembles.errors`); the weight mean with
+    The error of the majority vote is the integral of eq (3.2) of Miyoshi, Hara & Okada, who use the Metropolis method;
+    here it is integrated over the students' common field (derived in `theory.ensembles.errors`). The weight mean has
 
     .. math:: \epsilon_g = \arccos\left(R/\sqrt{q + (1-q)/K}\right)/\pi.
 
@@ -45,7 +45,7 @@ def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majo
     R, q : array_like
         Teacher-student and student-student cosine.
     K : array_like
-        Number of students, which may be infinite; R, q and K broadcast.
+        Number of students, which may be infinite. R, q and K broadcast.
     output : {"majority_vote", "weight_mean"}
 
     Returns
@@ -86,11 +86,11 @@ def ensemble_error_unequal(
     output: str = "majority_vote",
     tolerance: float = 1e-4,
 ) -> ControlledError:
-    """eps_g of an ensemble of any K students, with the standard error of its numerical integration.
+    """Compute eps_g of an ensemble of any K students, with the standard error of the numerical integration.
 
-    The vote of up to four students is exact. For more, the integral is that of eq (3.2) of Miyoshi, Hara & Okada, by
-    randomised quasi-Monte Carlo: point sets grow until the standard error is below `tolerance`, or to 2^16 points. The
-    weight mean is in closed form.
+    The vote of up to four students is exact. For more students, randomised quasi-Monte Carlo evaluates the integral of
+    eq (3.2) of Miyoshi, Hara & Okada: point sets grow until the standard error is below `tolerance`, or to 2^16 points.
+    The weight mean has a closed form.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def ensemble_error_unequal(
     q : array_like (K, K)
         Student-student cosines.
     length : array_like (K,), optional
-        Lengths of the students, equal by default; only the weight mean depends on them.
+        Lengths of the students, equal by default. Only the weight mean depends on the lengths.
     output : {"majority_vote", "weight_mean"}
     tolerance : float
         Target standard error.
@@ -107,12 +107,12 @@ def ensemble_error_unequal(
     Returns
     -------
     ControlledError
-        eps_g and the standard error that was reached, 0 where the error is exact.
+        eps_g and its standard error, 0 where the result is exact.
 
     Raises
     ------
     ScenarioError
-        For cosines that no students have, shapes that do not match, or an unknown output.
+        For cosines that no students can have, shapes that do not match, or an unknown output.
 
     Examples
     --------
@@ -141,7 +141,11 @@ def ensemble_error_unequal(
 
 
 def vote_of(along: np.ndarray, across: np.ndarray, tolerance: float = 1e-4) -> ControlledError:
-    """eps_g of the vote of students with components along (..., K) and Gram matrices (..., K, K) across the teacher."""
+    """Compute eps_g of the majority vote of students.
+
+    Students are given by their components (..., K) parallel to the teacher, and by the Gram matrices (..., K, K) of
+    their perpendicular parts.
+    """
     if along.shape[-1] <= FEW:
         return ControlledError(vote_of_few(along, across), np.zeros(along.shape[:-1]))
     factor, points = square_root(across), FEWEST

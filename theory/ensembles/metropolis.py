@@ -1,9 +1,9 @@
-r"""The ensemble's error as Miyoshi, Hara & Okada integrate it: by a Metropolis walk through the fields.
+r"""Error of an ensemble by the Metropolis method of Miyoshi, Hara & Okada: a random walk through the fields.
 
-Their eq (3.2) is an average over the K students' fields u and the teacher's field v, which are jointly Gaussian with
+Their eq (3.2) is an average over the fields u of K students and the teacher's field v, which are jointly Gaussian with
 the covariance of eq (3.4). A walk proposes a step of all K + 1 fields at once and accepts it with probability
-:math:`\min(1, p'/p)`; the error is the fraction of its time that the ensemble is wrong. `theory.ensemble_error` has the
-same number to ten digits; this walk is here to show that both agree, and at what cost.
+:math:`\min(1, p'/p)`. The error is the fraction of steps at which the ensemble is wrong. `theory.ensemble_error`
+computes the same number to ten digits. The walk shows that both methods agree, and compares their cost.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from statmech.errors import ScenarioError, not_known
 from statmech.numerics.statistics import standard_error
 from theory.ensembles.errors import OUTPUTS, ControlledError
 
-STRIDE = 2.38  # over sqrt(K + 1): the step of least correlation in many dimensions (Roberts, Gelman & Gilks 1997)
-BURN = 0.1  # of the steps, before the walk is counted
+STRIDE = 2.38  # over sqrt(K + 1): minimises the correlation in many dimensions (Roberts, Gelman & Gilks 1997)
+BURN = 0.1
 
 
 def metropolis_error(
@@ -27,7 +27,7 @@ def metropolis_error(
     walks: int = 64,
     key: int = 0,
 ) -> ControlledError:
-    """eps_g of an ensemble of K equal students by the Metropolis method, with its standard error.
+    """Estimate eps_g of an ensemble of K equal students by the Metropolis method, with a standard error.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def metropolis_error(
         Number of students.
     output : {"majority_vote", "weight_mean"}
     steps
-        Steps of each walk; the first tenth is not counted.
+        Number of steps per walk. The first tenth is discarded.
     walks
-        Independent walks; the standard error is that of the mean over them.
+        Number of independent walks. Their spread gives the standard error.
     key
         Key of the random numbers.
 
@@ -77,7 +77,7 @@ def metropolis_error(
 
 
 def _factor(R: float, q: float, K: int) -> np.ndarray:
-    """The Cholesky factor of the covariance of eq (3.4), the teacher's field last."""
+    """Return the Cholesky factor of the covariance of eq (3.4), with the teacher's field last."""
     covariance = np.full((K + 1, K + 1), float(q))
     covariance[-1], covariance[:, -1] = R, R
     np.fill_diagonal(covariance, 1.0)
@@ -89,7 +89,7 @@ def _factor(R: float, q: float, K: int) -> np.ndarray:
 
 
 def _errors(fields: np.ndarray, output: str) -> np.ndarray:
-    """1 where the ensemble is wrong, 1/2 where its vote is tied."""
+    """Return 1 where the ensemble is wrong, 1/2 where its vote is tied, and 0 elsewhere."""
     students, teacher = fields[:, :-1], np.sign(fields[:, -1])
     total = (np.sign(students) if output == "majority_vote" else students).sum(axis=1)
     return np.asarray(np.where(total == 0, 0.5, np.sign(total) != teacher), float)

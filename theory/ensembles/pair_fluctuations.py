@@ -1,9 +1,9 @@
-r"""Fluctuations and bias of order 1/N of an ensemble of equal students who learn online.
+r"""Fluctuations and bias of order 1/N for an ensemble of equal students who learn online.
 
-Two students' :math:`a_k = (\log l_k, \log\theta_k)` and the cosine :math:`c_{12}` of their parts across the teacher are
-a closed chain, whatever the ensemble, with :math:`\dot a_k = F(a_k)` and :math:`\dot c_{12} = F_c(a_1, a_2, c_{12})`.
-Its covariance and bias obey the equations of `theory.fluctuations.student_fluctuations`. In an ensemble that starts
-alike, students can be exchanged, and 13 covariances are different, none of which depends on K:
+Two students' :math:`a_k = (\log l_k, \log\theta_k)` and their transverse cosine :math:`c_{12}` form a closed chain,
+whatever the ensemble, with :math:`\dot a_k = F(a_k)` and :math:`\dot c_{12} = F_c(a_1, a_2, c_{12})`. Its covariance
+and bias obey the equations of `theory.fluctuations.student_fluctuations`. In an ensemble with equal starts, students
+are exchangeable, and there are 13 different covariances, all independent of K:
 
 .. math:: V_1 = \langle a_1a_1\rangle, \quad V_2 = \langle a_1a_2\rangle, \quad
           W_1 = \langle a_1c_{12}\rangle, \quad W_2 = \langle a_3c_{12}\rangle, \quad
@@ -21,21 +21,21 @@ With :math:`A = F'`, :math:`g = \partial F_c/\partial a_1 = \partial F_c/\partia
     \dot m_c &= 2g\cdot m_a + hm_c + \tfrac12F_c'' : C + b_c
         - \tfrac12(2g\cdot F + hF_c + \partial_tF_c).
 
-**A step with decay and drift.** Before the example, decay multiplies the weights by :math:`1 - \nu/N`, which makes
-the example's :math:`\tau` larger by as much: :math:`b_c` gains :math:`\nu\,\eta\,\partial F_c/\partial\eta`. After
-it, the teacher turns. Its random direction has the components :math:`\zeta_k` along the students' parts across it,
-with :math:`\langle\zeta_1\zeta_2\rangle = c`, so
+**A step with decay and drift.** Before the example, decay multiplies the weights by :math:`1 - \nu/N`, which increases
+the example's :math:`\tau` by the inverse factor: :math:`b_c` gains :math:`\nu\,\eta\,\partial F_c/\partial\eta`. After
+the example, the teacher turns in a random direction. Its projections on the students' perpendicular parts are
+:math:`\zeta_k` with :math:`\langle\zeta_1\zeta_2\rangle = c`, so
 
 .. math:: \xi_{\theta_k} = \delta\cot\theta - \sqrt{2\delta}\,\zeta_k, \qquad
           \xi_{12} = 2\delta(1-c)\cot^2\theta - \sqrt{2\delta}\,(1-c)\cot\theta\,(\zeta_1 + \zeta_2),
 
-and, the students' q being unchanged, :math:`b_c = \tfrac12\sum_{kj}\partial^2c/\partial R_k\partial R_j
-\langle p_kp_j\rangle`, :math:`\langle p_kp_j\rangle = \delta^2\cos^2\theta + 2\delta\sin^2\theta\,c_{kj}`, and the
-change of the drift by the example.
+and, as q does not change, :math:`b_c = \tfrac12\sum_{kj}\partial^2c/\partial R_k\partial R_j
+\langle p_kp_j\rangle`, :math:`\langle p_kp_j\rangle = \delta^2\cos^2\theta + 2\delta\sin^2\theta\,c_{kj}`, plus the
+effect of the example on the drift.
 
-**Integration.** The covariances do not act on the order parameters, whose equations are solved first
-(`theory.online.equations`). F with its derivatives is compiled, D and b are NumPy (`theory.ensembles.pair_noise`), and
-the linear equations are solved by `theory.numerics.collocation`.
+**Integration.** The covariances do not act on the order parameters, so that the equations of the latter are solved
+first (`theory.online.equations`). F and its derivatives are compiled, D and b use NumPy
+(`theory.ensembles.pair_noise`), and `theory.numerics.collocation` solves the linear equations.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ from theory.numerics import collocation
 from theory.online import equations, trajectories
 from theory.online.students import Students, initial
 
-BATCH = 32  # states whose coefficients are computed together
+BATCH = 32  # coefficients are computed in batches of states
 LEAST_DEVIATION = 1e-100  # added to standard deviations, which may be 0
-OPPOSED = 0.05  # of (1 + (n - 1) c)/(1 - c), which n students as opposed as possible make 0: their averages diverge
+OPPOSED = 0.05  # for (1 + (n - 1) c)/(1 - c): it vanishes for maximally opposed students, whose averages diverge
 MOST_OPPOSED = (
     "students that start almost as opposed as they can be have no corrections of order 1/N of q, the weight mean and "
     "the vote: start them with a larger q, or leave out corrections"
 )
-ROUNDING = 1e-9  # of c: students that are less opposed are treated as independent
+ROUNDING = 1e-9  # students with a smaller |c| are treated as independent
 SIZE = 16
 
 
 class PairFluctuations(NamedTuple):
-    """N times the covariances and biases of equal students, arrays (T, ...): of a = (log l, log theta) and c.
+    """N times the covariances and biases of equal students, arrays (T, ...), for a = (log l, log theta) and c.
 
     V1, V2 (T, 2, 2), W1, W2 (T, 2), S0, S1, S2 (T,), and the biases of a (T, 2) and c (T,).
     """
@@ -91,7 +91,7 @@ class PairFluctuations(NamedTuple):
     bias_c: Array
 
 
-PLACES = PairFluctuations(  # of each in a vector (..., 16)
+PLACES = PairFluctuations(  # indices in a vector (..., 16)
     V1=np.array([[0, 1], [1, 2]]),
     V2=np.array([[3, 4], [4, 5]]),
     W1=np.array([6, 7]),
@@ -105,7 +105,10 @@ PLACES = PairFluctuations(  # of each in a vector (..., 16)
 
 
 class Along(NamedTuple):
-    """Values for each pair of coordinates along which F is differentiated: log l, log theta of both, c and log eta."""
+    """Values for pairs of coordinates of F.
+
+    Coordinates are log l and log theta of both students, c and log eta.
+    """
 
     l1_l1: Any
     l1_t1: Any
@@ -132,7 +135,7 @@ class Equations:
 
 
 class Problem(NamedTuple):
-    """Arguments of F besides the state: the rule's parameters, label noise, and the changes."""
+    """Arguments of F in addition to the state: parameters of the rule, label noise, and changes over time."""
 
     parameters: dict[str, Array]
     flip: Array
@@ -140,7 +143,7 @@ class Problem(NamedTuple):
 
 
 class States(NamedTuple):
-    """States of equal students, arrays (T,): the time, (log l, log theta), and c."""
+    """States of equal students, arrays (T,): time, log l, log theta, and c."""
 
     t: np.ndarray
     log_length: np.ndarray
@@ -149,10 +152,13 @@ class States(NamedTuple):
 
 
 class Field(NamedTuple):
-    """F of a (T, 2) and of c12 (T,), and derivatives: A = dF/da (T, 2, 2), its curvature (T, 2, 2, 2), g = dF_c/da1
-    (T, 2), h = dF_c/dc (T,), second derivatives of F_c by (a1, a1), (a1, a2), (a1, c) and (c, c), derivatives of F
-    (T, 2) and F_c (T,) by the logarithm of the learning rate, the time derivative of this logarithm (T,), and the
-    second order b of a (T, 2)."""
+    """F for a (T, 2) and for c12 (T,), with derivatives.
+
+    First derivatives are A = dF/da (T, 2, 2), g = dF_c/da1 (T, 2) and h = dF_c/dc (T,). `A_bend` (T, 2, 2, 2) has the
+    second derivatives of F with respect to a. The second derivatives of F_c are with respect to (a1, a1), (a1, a2),
+    (a1, c) and (c, c). `F_eta` (T, 2) and `F_c_eta` (T,) are with respect to the logarithm of the learning rate, whose
+    time derivative is `log_eta_rate` (T,). `b` (T, 2) is the second order of a.
+    """
 
     F: np.ndarray
     F_c: np.ndarray
@@ -171,19 +177,19 @@ class Field(NamedTuple):
 
 
 def solve(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
-    """The fluctuations of a cell's equal students at each time.
+    """Compute the fluctuations of the equal students of a cell at each time.
 
     Parameters
     ----------
     cell
-        A parameter combination of an online scenario, whose students start alike.
+        A parameter combination of an online scenario with equal starts of all students.
     times
-        Increasing.
+        Increasing times.
 
     Returns
     -------
     PairFluctuations
-        Of arrays with a leading axis of times; they depend on K only through the initial q.
+        Arrays with a leading axis of times. They depend on K only through the initial q.
 
     Raises
     ------
@@ -213,7 +219,7 @@ def solve(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
 
 
 def _identical(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
-    """The fluctuations of students that start, and so remain, identical."""
+    """Return the fluctuations of students that start identical, and so remain identical."""
     [(_, one)] = trajectories.solve_corrected([cell], times)
     V = one.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
     none, nothing = np.zeros((*times.shape, 2)), np.zeros(times.shape)
@@ -221,7 +227,9 @@ def _identical(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
 
 
 def most_students(cell: OnlineCell) -> int:
-    """The most students whose averages are needed: 4 for any K, but for opposed ones, of whom four need not exist.
+    """Return the maximum number of different students in the averages that are needed.
+
+    It is 4 for any K, except for opposed students: four opposed students need not exist.
 
     >>> from statmech import Scenario
     >>> [[most_students(cell) for cell in Scenario(rule="hebb", K=[2, 9], t=[1], start=start).cells()]
@@ -233,7 +241,10 @@ def most_students(cell: OnlineCell) -> int:
 
 
 def start(cell: OnlineCell) -> np.ndarray:
-    """The covariances and biases (16,) at t = 0: none of given students; drawn ones are independent.
+    """Return the covariances and biases (16,) at t = 0.
+
+    They vanish for given students. Randomly drawn students are independent: c has the variance 1/N, and all other terms
+    in c vanish to order 1/N.
 
     For random vectors c has the variance 1/N, and all else of c vanishes to order 1/N.
     """
@@ -246,12 +257,12 @@ def start(cell: OnlineCell) -> np.ndarray:
 
 
 def unpacked(x: np.ndarray) -> PairFluctuations:
-    """The covariances and biases from their vectors (..., 16)."""
+    """Return the covariances and biases from vectors (..., 16)."""
     return PairFluctuations(*(x[..., place] for place in PLACES))
 
 
 def packed(found: PairFluctuations) -> np.ndarray:
-    """The vectors (T, 16) of covariances and biases (T, ...), whose matrices are made symmetric."""
+    """Pack covariances and biases (T, ...) into vectors (T, 16), and symmetrise the matrices."""
     x = np.empty((*np.shape(found.S0), SIZE))
     for place, part in zip(PLACES, found._replace(V1=_both(found.V1) / 2, V2=_both(found.V2) / 2), strict=True):
         x[..., place] = part
@@ -259,7 +270,10 @@ def packed(found: PairFluctuations) -> np.ndarray:
 
 
 def _scale(x: np.ndarray) -> np.ndarray:
-    """The size beside which an error of each covariance and bias (.., 16) is measured: the variances of both."""
+    """Return the scale of each covariance and bias (.., 16) for relative errors.
+
+    The scale follows from the variances of both variables.
+    """
     l, t, c = (np.sqrt(x[..., place]) + LEAST_DEVIATION for place in (*np.diag(PLACES.V1), PLACES.S0))
     students, pairs = [l * l, l * t, t * t], [l * c, t * c]
     biases = [np.maximum(l, l * l), np.maximum(t, t * t), np.maximum(c, c * c)]
@@ -267,7 +281,7 @@ def _scale(x: np.ndarray) -> np.ndarray:
 
 
 def _coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """M (T, 16, 16) and d (T, 16) of x' = M x + d at increasing times (T,)."""
+    """Return M (T, 16, 16) and d (T, 16) in x' = M x + d at increasing times (T,)."""
     states = _states(cell, t)
     field = _field(cell, states)
     rates = [packed(_rates(field, unpacked(x))) for x in np.eye(SIZE)]
@@ -275,7 +289,7 @@ def _coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _states(cell: OnlineCell, t: np.ndarray) -> States:
-    """The students at increasing times (T,)."""
+    """Return the states of the students at increasing times (T,)."""
     found = []
     for first in range(0, t.size, BATCH):
         [students] = trajectories.solve_cells([cell], _filled(t[first : first + BATCH]))
@@ -285,12 +299,12 @@ def _states(cell: OnlineCell, t: np.ndarray) -> States:
 
 
 def _filled(x: np.ndarray) -> np.ndarray:
-    """Up to `BATCH` values, filled up with the last, so that one program serves all."""
+    """Pad an array to length `BATCH` with its last value, so that one program serves all lengths."""
     return np.pad(x, (0, BATCH - x.size), mode="edge")
 
 
 def _field(cell: OnlineCell, states: States) -> Field:
-    """F and its derivatives at states."""
+    """Compute F and its derivatives at these states."""
     equations = Equations(family_of(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
     problem, found = Problem(parameters, np.asarray(cell.flip, float), cell.changing), []
@@ -302,7 +316,7 @@ def _field(cell: OnlineCell, states: States) -> Field:
         np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*found, strict=True)
     )
     slope, bend = (Along(*np.moveaxis(part, 1, 0)) for part in (slopes, bends))
-    by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.t1_t1, slope.c_c, slope.eta_eta  # each along its first
+    by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.t1_t1, slope.c_c, slope.eta_eta  # first coordinate of each pair
     own, between = (bend.l1_l1, bend.l1_t1, bend.t1_t1), (bend.l1_l2, bend.l1_t2, bend.t1_t2)
     return Field(
         F=F[:, 0, :2],
@@ -323,7 +337,7 @@ def _field(cell: OnlineCell, states: States) -> Field:
 
 
 def _symmetric(second: tuple[np.ndarray, ...], row: int) -> np.ndarray:
-    """Return the matrices (T, 2, 2) of a row of second derivatives (T, 3) by (ll, lt, tt)."""
+    """Return symmetric matrices (T, 2, 2) from second derivatives with respect to (ll, lt, tt)."""
     ll, lt, tt = (derivative[:, row] for derivative in second)
     return np.moveaxis(np.array([[ll, lt], [lt, tt]]), -1, 0)
 
@@ -332,10 +346,10 @@ def _symmetric(second: tuple[np.ndarray, ...], row: int) -> np.ndarray:
 def _derivatives(
     equations: Equations, problem: Problem, t: Array, log_length: Array, log_theta: Array, c: Array
 ) -> tuple[Array, ...]:
-    """F of (log l, log theta, c12) at states (T,), and its first and second derivatives (10, 3, T); the time derivative
-    of log eta (T,); b of a (2, T).
+    """Return F for (log l, log theta, c12) at states (T,), with first and second derivatives.
 
-    The derivatives are along the `COORDINATES`, the first along the first of the two.
+    The derivatives (10, 3, T) are along the `COORDINATES`: first derivatives are along the first coordinate of each
+    pair. Further results are the time derivative of log eta (T,), and b for a (2, T).
     """
 
     def log_eta(t: Array) -> Array:
@@ -355,10 +369,11 @@ def _derivatives(
 
 
 def _along(field: Callable[[Array], Array], state: Array, together: bool) -> tuple[Array, ...]:
-    """A field's values and derivatives along the pairs `COORDINATES`, (10, 3, T), at states (6, T).
+    """Differentiate a field along all pairs in `COORDINATES`, at states (6, T).
 
-    Pairs and states are one axis, and `jacfwd` is avoided: this compiles in a third of the time. They are computed one
-    after the other unless `together`: the quadrature of a pair of students has many nodes.
+    Returns the values, and first and second derivatives (10, 3, T). Pairs and states share one axis, and `jacfwd` is
+    avoided, so that compilation takes a third of the time. Pairs are computed sequentially unless `together`: the
+    quadrature of a pair of students has many nodes.
     """
     coordinates = zip(*COORDINATES, strict=True)
     first, second = (jnp.repeat(jnp.eye(6)[:, list(at)], state.shape[1], axis=1) for at in coordinates)
@@ -377,7 +392,7 @@ def _along(field: Callable[[Array], Array], state: Array, together: bool) -> tup
 
 
 def _rates_of_two(rule: Rule, closed: bool, state: Array, problem: Problem) -> Array:
-    """F (3, T) of the first student's (log l, log theta) and of c12, at two students' states (5, T)."""
+    """Return F (3, T) for the first student's (log l, log theta) and for c12, at states of two students (5, T)."""
     theta = jnp.exp(state[T1:C:2])
     students = Students(state[L1:C:2], 2 * jnp.sin(theta / 2) ** 2, state[C:])
     rates = equations.rates(rule, closed, students, problem.flip, problem.changes)
@@ -386,7 +401,7 @@ def _rates_of_two(rule: Rule, closed: bool, state: Array, problem: Problem) -> A
 
 
 def _rates(field: Field, x: PairFluctuations) -> PairFluctuations:
-    """The time derivatives (T, ...) of covariances and biases, without the noise."""
+    """Return the time derivatives (T, ...) of covariances and biases, without the noise."""
     A, g, h = field.A, field.g, field.h
     V1, V2 = (_both(A @ V) for V in (x.V1, x.V2))
     W1, W2 = (A @ W + h[:, None] * W for W in (x.W1, x.W2))
@@ -410,7 +425,7 @@ def _both(V: np.ndarray) -> np.ndarray:
 
 
 def _noise(cell: OnlineCell, states: States, field: Field) -> PairFluctuations:
-    """Compute the terms without fluctuations: the covariances D, and b less the discreteness of time."""
+    """Compute the terms without fluctuations: the covariances D, and b minus the correction for discrete time."""
     theta, c, drift = np.exp(states.log_theta), states.c, cell.drift
     step = _steps(cell, states)
     D = _covariances(step, theta, c, drift)
@@ -421,7 +436,7 @@ def _noise(cell: OnlineCell, states: States, field: Field) -> PairFluctuations:
 
 
 def _steps(cell: OnlineCell, states: States) -> Products:
-    """The averages over an example at each state, arrays (T, ...)."""
+    """Average over an example at each state, arrays (T, ...)."""
     found, most = [], most_students(cell)
     for t, log_length, log_theta, c in zip(*states, strict=True):
         near = 0.0 if -ROUNDING < c < 0 else c
@@ -430,10 +445,10 @@ def _steps(cell: OnlineCell, states: States) -> Products:
 
 
 def _covariances(step: Products, theta: np.ndarray, c: np.ndarray, drift: float) -> PairFluctuations:
-    """The covariances D (T, ...) of one step of students and pairs, with the drift."""
+    """Return the covariances D (T, ...) of one step, including drift."""
     a, pair = step.mean[:, :2], step.mean[:, 2]
-    turn = np.stack([np.zeros_like(theta), 1 / theta], axis=-1)  # of a with the direction's component along a student
-    both = (1 - c) / np.tan(theta)  # of c12
+    turn = np.stack([np.zeros_like(theta), 1 / theta], axis=-1)  # change of a per unit of zeta
+    both = (1 - c) / np.tan(theta)  # change of c12 per unit of zeta_1 + zeta_2
     outer, turned = 2 * drift * turn[:, :, None] * turn[:, None, :], 2 * drift * both[:, None] * turn
     means, paired, cosines = a[:, :, None] * a[:, None, :], a * pair[:, None], 2 * drift * both**2
     return PairFluctuations(
@@ -450,10 +465,13 @@ def _covariances(step: Products, theta: np.ndarray, c: np.ndarray, drift: float)
 
 
 def _second_of_drift(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: float) -> np.ndarray:
-    """The drift's part of the second order of c: the change of its rate by an example, and of both R at given q."""
+    """Return the contribution of drift to the second order of c.
+
+    It contains the effect of an example on the drift rate, and the change of both R at fixed q.
+    """
     sin, cos = np.sin(theta), np.cos(theta)
-    by_theta, by_c = -4 * (1 - c) * cos / sin**3 * theta, -2 * cos**2 / sin**2  # of 2 (1 - c) cot^2, by log theta and c
-    own = (c * (sin**2 + 3 * cos**2) - 2 * cos**2) / sin**4  # of c by R1 and R1
-    other = (c * cos**2 - sin**2 - 2 * cos**2) / sin**4  # by R1 and R2
+    by_theta, by_c = -4 * (1 - c) * cos / sin**3 * theta, -2 * cos**2 / sin**2  # gradient of 2 (1 - c) cot^2
+    own = (c * (sin**2 + 3 * cos**2) - 2 * cos**2) / sin**4  # second derivative of c with respect to R1
+    other = (c * cos**2 - sin**2 - 2 * cos**2) / sin**4  # mixed derivative with respect to R1 and R2
     turns = [drift**2 * cos**2 + 2 * drift * sin**2 * shared for shared in (1.0, c)]
     return drift * (by_theta * mean[:, 1] + by_c * mean[:, 2]) + own * turns[0] + other * turns[1]

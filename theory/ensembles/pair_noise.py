@@ -1,12 +1,13 @@
-r"""Averages over one example of the updates of two, three and four equal students: their noise, and second order.
+r"""Averages over one example of the updates of two, three and four equal students: noise and second order.
 
-With :math:`\tau_k = f_k/(l_k\sin\theta_k)` and :math:`s_k` the input along a student's part across the teacher, the
-cosine :math:`c_{kj} = \langle s_ks_j\rangle` of two such parts changes by :math:`\xi/N`,
+Let :math:`\tau_k = f_k/(l_k\sin\theta_k)`, and let :math:`s_k` be the projection of the input on the part of student k
+perpendicular to the teacher. The cosine :math:`c_{kj} = \langle s_ks_j\rangle` of two such parts changes by
+:math:`\xi/N`,
 
 .. math:: \xi_{12} = \tau_1s_2 + \tau_2s_1 + \tau_1\tau_2 - \tfrac c2(Y_1 + Y_2), \qquad Y_k = 2\tau_ks_k + \tau_k^2,
 
-and to second order by :math:`b/N^2`, with :math:`P` the first three terms and :math:`\chi` = N times the square of the
-input across the teacher less N, given all fields: :math:`s_0^2 + z_1^2 + z_2^2 - 4` in the notation below,
+and to second order by :math:`b/N^2`. Here :math:`P` are the first three terms, and :math:`\chi` is N times the square
+of the perpendicular input minus N, given all fields: :math:`s_0^2 + z_1^2 + z_2^2 - 4` in the notation below,
 
 .. math:: b = \big\langle\tau_1\tau_2\chi - \tfrac c2(\tau_1^2 + \tau_2^2)\chi - \tfrac12P(Y_1 + Y_2)
               + \tfrac c8(3Y_1^2 + 3Y_2^2 + 2Y_1Y_2)\big\rangle.
@@ -19,18 +20,18 @@ input across the teacher less N, given all fields: :math:`s_0^2 + z_1^2 + z_2^2 
           (v,\, s_0) = (y\cos\alpha - x\sin\alpha,\; y\sin\alpha + x\cos\alpha), \qquad
           (r\cos\alpha,\, r\sin\alpha) = (\cos\theta,\, \sqrt c\,\sin\theta).
 
-So every average is one integral over y of products of the conditional averages
-:math:`\langle\tau^iz^j\rangle_z`, of polynomials in x whose averages given y (and the label noise) are closed.
+So every average is a single integral over y: the integrand contains products of the conditional averages
+:math:`\langle\tau^iz^j\rangle_z` and polynomials in x, whose averages given y (and the label noise) have closed forms.
 
 **Opposed students**, c < 0, have no such field, but all averages continue analytically: :math:`s_k = i\sqrt{-c}\,s_0 +
-\sqrt{1-c}\,z_k` with real normals. Given v and :math:`s_0` the contour of z is moved until the stability is real, where
-these averages are Fourier integrals of :math:`\tau^i`. Those of n students exist for c > -1/(n - 1), like the students.
-The integrand is an entire function of :math:`s_0` that grows no faster than :math:`e^{\eta^2/2}` with its imaginary
-part :math:`\eta`, so that equally spaced nodes of distance h err by :math:`e^{-2\pi^2/h^2}`.
+\sqrt{1-c}\,z_k` with real normals. Given v and :math:`s_0` the contour of z is moved until the stability is real, so
+that the averages become Fourier integrals of :math:`\tau^i`. For n students they exist if c > -1/(n - 1), as do the
+students. The integrand is an entire function of :math:`s_0` that grows no faster than :math:`e^{\eta^2/2}` with its
+imaginary part :math:`\eta`, so that equally spaced nodes at distance h err by :math:`e^{-2\pi^2/h^2}`.
 
-**All averages are of one kind.** With :math:`\phi = (1, s, \tau, \tau s, \tau^2)` of one student,
+**All averages have the same form.** With :math:`\phi = (1, s, \tau, \tau s, \tau^2)` for one student,
 :math:`\xi_{12} = \phi_1^\mathsf{T}B\phi_2`, and a student's :math:`\xi_{\log l}` and :math:`\xi_\theta` are
-:math:`\ell^\mathsf{T}\phi`. With the mean :math:`\mu` and the averages G of products of :math:`\phi` given y and x,
+:math:`\ell^\mathsf{T}\phi`. With the mean :math:`\mu` and the averages G over products of :math:`\phi` given y and x,
 
 .. math:: \langle\xi_{12}^2\rangle = \operatorname{tr} GBGB, \quad
           \langle\xi_{12}\xi_{13}\rangle = (B\mu)^\mathsf{T}G\,B\mu, \quad
@@ -49,15 +50,18 @@ from statmech.rules import Rule
 from theory.online.averages import WIDTHS
 
 NODES = 24  # per panel
-POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # of tau and z
-PHI = ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))  # powers of tau and s
-SPACING = 0.75  # of the nodes of opposed students' field: errors of 6e-16
-SLOWEST = 0.07  # rate of decay beyond which these nodes reach: farther out their averages overflow
+POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # exponents of tau and z
+PHI = ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))  # exponents of tau and s
+SPACING = 0.75  # for opposed students: errors of 6e-16
+SLOWEST = 0.07  # averages overflow at the nodes that slower decays would need
 
 
 class Common(NamedTuple):
-    """Quantities common to the students at nodes (Y, X): weights, teacher's field, s0, the common part of s, and one
-    student's averages of tau^i z^j."""
+    """Quantities that the students share at nodes (Y, X).
+
+    `weight` are the weights of the nodes, `v` the teacher's field, `s0` the common normal, `part` the common part of s,
+    and `powers` the averages of tau^i z^j over one student.
+    """
 
     weight: np.ndarray
     v: np.ndarray
@@ -67,10 +71,10 @@ class Common(NamedTuple):
 
 
 class Products(NamedTuple):
-    r"""Averages over one example of products of equal students' :math:`\xi`, of a = (log l, log theta) and c.
+    r"""Averages over one example of the products of two :math:`\xi`, for a = (log l, log theta) and c of equal students.
 
-    The mean (3,) of (a, c12), and the products of a1 and a1, a1 and a2 (2, 2), of a1 or a3 and c12 (2,), of c12 and
-    c12, c13 or c34; the second order of c.
+    `mean` (3,) is the average of (a, c12). The products are a1 a1 and a1 a2 (2, 2), a1 c12 and a3 c12 (2,), and the
+    scalars c12 c12, c12 c13 and c12 c34. `second` is the second order of c.
     """
 
     mean: Array
@@ -87,27 +91,27 @@ class Products(NamedTuple):
 def products(
     rule: Rule, theta: float, length: float, c: float, flip: float, most: int = 4, nodes: int = NODES
 ) -> Products:
-    """The averages of equal students over one example, by quadrature cut at the kinks.
+    """Average the updates of equal students over one example, by quadrature cut at the kinks.
 
     Parameters
     ----------
     rule
-        With the learning rate of this time.
+        The learning rule with the current learning rate.
     theta, length
         The students' angle to the teacher, and their length.
     c
-        Their transverse cosine, less than 1.
+        The students' transverse cosine, less than 1.
     flip
         The label noise.
     most
-        The most students whose averages are needed, 2 to 4: averages of more are 0.
+        The maximum number of students in an average, 2 to 4. Averages over more students are set to 0.
     nodes
-        Per panel.
+        Nodes per panel.
 
     Returns
     -------
     Products
-        Of arrays.
+        The averages as arrays.
     """
     common = (
         _in_common_field(rule, theta, length, c, flip, nodes)
@@ -121,7 +125,7 @@ def products(
 
 
 def _in_common_field(rule: Rule, theta: float, length: float, c: float, flip: float, nodes: int) -> Common:
-    """Nodes of y, and three of x."""
+    """Make nodes of y and three nodes of x for students with a common field, c >= 0."""
     sin, cos, root = np.sin(theta), np.cos(theta), np.sqrt(c)
     width = sin * np.sqrt(1 - c)
     r = np.hypot(cos, root * sin)
@@ -141,7 +145,10 @@ def _in_common_field(rule: Rule, theta: float, length: float, c: float, flip: fl
 def _in_imaginary_field(
     rule: Rule, theta: float, length: float, c: float, flip: float, most: int, nodes: int
 ) -> Common:
-    """Nodes of v, and of a positive s0, whose negative gives the complex conjugate."""
+    """Make nodes for opposed students, c < 0.
+
+    The nodes are values of v and positive s0: a negative s0 gives the complex conjugate.
+    """
     sin, cos, shift = np.sin(theta), np.cos(theta), np.sqrt(-c / (1 - c))
     width = sin * np.sqrt(1 - c)
     v, weight = _panels([0.0, *_ridges(rule, length, cos, width)], nodes)
@@ -158,7 +165,10 @@ def _in_imaginary_field(
 def _along_moved_contours(
     z: np.ndarray, weight: np.ndarray, tau: np.ndarray, b: np.ndarray
 ) -> dict[tuple[int, int], np.ndarray]:
-    """Averages (Y, X) of tau^i (z - ib)^j over the density of z - ib, from nodes (Y, Z), at shifts b (X,)."""
+    """Average tau^i (z - ib)^j over z - ib at shifts b (X,), from nodes (Y, Z).
+
+    Returns arrays (Y, X).
+    """
     real = np.stack([weight * density(z) * tau**i * z**j for i, j in POWERS], axis=1)
     waves = np.exp(1j * z[..., None] * b)
     found = dict(zip(POWERS, np.moveaxis(real @ waves * np.exp(b**2 / 2), 1, 0), strict=True))
@@ -172,7 +182,10 @@ def _along_moved_contours(
 
 
 def _ridges(rule: Rule, length: float, slope: float, width: float) -> list[float]:
-    """Where the conditional averages change: around each kink, within some widths of the stability given y."""
+    """Return the y at which conditional averages change.
+
+    These are the kinks, and points some widths of the stability given y around each kink.
+    """
     sides = (-WIDTHS, 0.0, WIDTHS)
     return [(edge + side * width) / nonzero(slope) for edge in rule.edges(length) for side in sides]
 
@@ -180,7 +193,7 @@ def _ridges(rule: Rule, length: float, slope: float, width: float) -> list[float
 def _updates(
     rule: Rule, theta: float, length: float, stability: np.ndarray, width: float, nodes: int
 ) -> tuple[np.ndarray, ...]:
-    """Nodes of z (Y, Z) that are cut at the kinks, their weights, and tau there."""
+    """Return nodes of z (Y, Z) that are cut at the kinks, with their weights and tau."""
     cuts = [(edge - stability) / nonzero(width) for edge in rule.edges(length)]
     z, weight = _panels([0.0, *cuts], nodes, stability)
     tau = rule.eta * rule.g(stability[:, None] + width * z, length) / (length * np.sin(theta))
@@ -188,14 +201,17 @@ def _updates(
 
 
 def _weights(bound: np.ndarray, flip: float) -> np.ndarray:
-    """Weights (Y, 3) of x = -1, 0, 1 with which parabolas have their averages over a normal x below a bound (Y,)."""
+    """Return weights (Y, 3) of the nodes x = -1, 0, 1.
+
+    They average parabolas exactly over a normal x below a bound (Y,).
+    """
     m0, m1 = flip + (1 - 2 * flip) * cumulative(bound), -(1 - 2 * flip) * density(bound)
     m2 = m0 + bound * m1
     return np.stack([(m2 - m1) / 2, m0 - m2, (m2 + m1) / 2], axis=-1)
 
 
 def _averages(common: Common, theta: float, c: float) -> Products:
-    """The averages of `Products` from the conditional averages of one student."""
+    """Compute the averages in `Products` from the conditional averages of one student."""
     G, own, pair = _second_moments(common, c), _student_form(common, theta), _pair_form(c)
     mu = G[..., 0]
     B_mu, GB = mu @ pair, G @ pair
@@ -218,12 +234,12 @@ def _averages(common: Common, theta: float, c: float) -> Products:
 
 
 def _second_moments(common: Common, c: float) -> np.ndarray:
-    """The averages G (Y, X, 5, 5) of products of phi given y and x."""
+    """Return the averages G (Y, X, 5, 5) of products of phi given y and x."""
     powers = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | common.powers
     at, own = common.part, np.sqrt(1 - c)
 
     def of(i: int, j: int) -> np.ndarray:
-        """<tau^i s^j>."""
+        """Average tau^i s^j."""
         terms = [1.0], [at, own], [at**2, 2 * at * own, own**2]
         return sum(factor * powers[i, k] for k, factor in enumerate(terms[j])) + 0.0 * at
 
@@ -231,7 +247,7 @@ def _second_moments(common: Common, c: float) -> np.ndarray:
 
 
 def _student_form(common: Common, theta: float) -> np.ndarray:
-    """The vectors ell (Y, X, 2, 5) of a student's log l and log theta."""
+    """Return the vectors ell (Y, X, 2, 5) for log l and log theta of a student."""
     sin, cos = np.sin(theta), np.cos(theta)
     ell = np.zeros((*common.part.shape, 2, len(PHI)))
     ell[..., 0, 2], ell[..., 0, 3], ell[..., 0, 4] = sin * cos * common.v, sin**2, sin**2 / 2
@@ -241,16 +257,16 @@ def _student_form(common: Common, theta: float) -> np.ndarray:
 
 
 def _pair_form(c: float) -> np.ndarray:
-    """The matrix B of a pair's c12."""
+    """Return the matrix B for c12 of a pair."""
     B = np.zeros((len(PHI), len(PHI)))
     B[2, 1], B[2, 2], B[0, 3], B[0, 4] = 1.0, 0.5, -c, -c / 2
     return B + B.T
 
 
 def _second_order(common: Common, G: np.ndarray, c: float) -> np.ndarray:
-    """The second order b of c12 (Y, X) given y and x."""
+    """Return the second order b of c12 (Y, X) given y and x."""
     z, mu = common.powers, G[..., 0]
-    excess = common.s0**2 - 3  # of the square of the input, without z^2 - 1 of one student
+    excess = common.s0**2 - 3  # squared input minus its mean, without the term in z, which is added below
     y = np.array([0.0, 0.0, 0.0, 2.0, 1.0])
     Gy, Y = G @ y, mu @ y
     crossed = Gy[..., 2] * mu[..., 1] + Gy[..., 1] * mu[..., 2] + Gy[..., 2] * mu[..., 2]
@@ -259,14 +275,17 @@ def _second_order(common: Common, G: np.ndarray, c: float) -> np.ndarray:
 
 
 def _panels(edges: list[Array], nodes: int, like: Array = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of panels between edges of the shape of `like`, along a new last axis."""
+    """Return nodes and weights of panels between edges, along a new last axis.
+
+    Edges broadcast to the shape of `like`.
+    """
     shape = np.shape(like)
     cut = np.stack([np.broadcast_to(edge, shape) for edge in (-TAIL, TAIL, *edges)])
     cut = np.sort(np.clip(cut, -TAIL, TAIL), axis=0)
-    wide = np.append(True, np.any(np.diff(cut, axis=0) > 0, axis=tuple(range(1, cut.ndim))))  # those of no width
+    wide = np.append(True, np.any(np.diff(cut, axis=0) > 0, axis=tuple(range(1, cut.ndim))))  # skip empty panels
     return composite_legendre(cut[wide], nodes)
 
 
 def dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the products of vectors, summed along their last axis."""
+    """Return the scalar products of vectors along the last axis."""
     return np.sum(x * y, axis=-1)

@@ -1,24 +1,24 @@
-r"""Standard deviation and bias of order 1/N of q, of the weight mean and of the vote of K equal students.
+r"""Standard deviation and bias of order 1/N for q, the weight mean and the vote of K equal students.
 
-They follow from the 13 covariances and 3 biases of `theory.ensembles.pair_fluctuations`, which are those of any K. The
+They follow from the 13 covariances and 3 biases of `theory.ensembles.pair_fluctuations`, which hold for any K. The
 means over students and over pairs, :math:`\bar a` and :math:`\bar c`, have the covariances
 
 .. math:: \bar V = \frac{V_1 + (K-1)V_2}{K}, \quad \bar W = \frac{2W_1 + (K-2)W_2}{K}, \quad
           \bar S = \frac{2S_0 + 4(K-2)S_1 + (K-2)(K-3)S_2}{K(K-1)}.
 
-**The vote** of equal students changes to first order with :math:`\bar\theta` and :math:`\bar c` alone, and by as much
-as :math:`\epsilon_g(\theta, c)` of equal ones: its variance is :math:`\nabla\epsilon_g\cdot\operatorname{Cov}\cdot
-\nabla\epsilon_g`. Its bias would need second derivatives for unequal students, and is left out.
+**The vote** changes to first order with :math:`\bar\theta` and :math:`\bar c` alone, by the same amount as
+:math:`\epsilon_g(\theta, c)` of equal students: its variance is :math:`\nabla\epsilon_g\cdot\operatorname{Cov}\cdot
+\nabla\epsilon_g`. The bias would require second derivatives for unequal students, and is not computed.
 
 **The weight mean** is a perceptron with the angle :math:`\pi\epsilon_g = \operatorname{atan2}(\sqrt\beta, \alpha)`,
 
 .. math:: \alpha = \frac1K\sum_kl_k\cos\theta_k, \qquad
           \beta = \frac1{K^2}\sum_{kj}l_kl_j\sin\theta_k\sin\theta_j\,c_{kj},
 
-whose mean to order 1/N follows from those of one student and of one pair.
+whose mean to order 1/N follows from the means for one student and for one pair.
 
-**q** of a student is the mean over the others, so that its variance has the covariances of :math:`\theta_1,
-\bar\theta_{k>1}` and :math:`\bar c_{1k}`.
+**q** of a student is the mean over the others, so that its variance contains the covariances between
+:math:`\theta_1, \bar\theta_{k>1}` and :math:`\bar c_{1k}`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from statmech.votes.equal_students import majority_vote
 from theory.ensembles.pair_fluctuations import PairFluctuations
 from theory.ensembles.pair_noise import dot
 
-STEP = 1e-2  # of the vote's derivatives, over the distance on which it changes; their error is of the order STEP^4
+STEP = 1e-2  # relative to the scale of the vote: the error of its derivatives is of order STEP^4
 CENTRAL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
 
 
 class Means(NamedTuple):
-    """N times the covariances of means over students and pairs: of a (T, 2, 2), of a and c (T, 2), of c (T,)."""
+    """N times the covariances of means over students and pairs: a and a (T, 2, 2), a and c (T, 2), c and c (T,)."""
 
     V: np.ndarray
     W: np.ndarray
@@ -44,18 +44,20 @@ class Means(NamedTuple):
 
 
 def corrections(theta: np.ndarray, c: np.ndarray, K: int, N: int, found: PairFluctuations) -> dict[str, np.ndarray]:
-    r"""Standard deviation of one run and bias at N of what depends on two or more of K equal students.
+    r"""Compute standard deviations and biases at N for quantities that depend on several equal students.
+
+    Standard deviations describe a single run.
 
     Parameters
     ----------
     theta, c : array (T,)
-        The students' angle to the teacher, and their transverse cosine, as N -> infinity.
+        The students' angle to the teacher, and their transverse cosine, for N -> infinity.
     K
         The number of students, at least 2.
     N
         The input dimension.
     found
-        Of the same cell, from `theory.ensembles.pair_fluctuations.solve`.
+        The fluctuations of the same cell, from `theory.ensembles.pair_fluctuations.solve`.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def corrections(theta: np.ndarray, c: np.ndarray, K: int, N: int, found: PairFlu
 
 
 def of_means(found: PairFluctuations, K: int) -> Means:
-    """The covariances of means over K students and their pairs."""
+    """Compute the covariances of means over K students and their pairs."""
     S = 2 * found.S0 + 4 * (K - 2) * found.S1 + (K - 2) * (K - 3) * found.S2
     return Means(
         V=(found.V1 + (K - 1) * found.V2) / K,
@@ -85,9 +87,9 @@ def of_means(found: PairFluctuations, K: int) -> Means:
 
 
 def _cosine(theta: np.ndarray, c: np.ndarray, K: int, found: PairFluctuations) -> tuple[np.ndarray, np.ndarray]:
-    """N times the variance and the bias of a student's q."""
+    """Return N times the variance and the bias of a student's q."""
     sin, cos, others = np.sin(theta), np.cos(theta), K - 1
-    of_turn, of_c = -theta * sin * cos * (1 - c), sin**2  # derivatives of a pair's q by log theta and c
+    of_turn, of_c = -theta * sin * cos * (1 - c), sin**2  # derivatives of q with respect to log theta and c
     V1, V2 = found.V1[..., 1, 1], found.V2[..., 1, 1]
     W1, W2 = found.W1[..., 1], found.W2[..., 1]
     turns = V1 + 2 * V2 + (V1 + (others - 1) * V2) / others
@@ -102,9 +104,12 @@ def _cosine(theta: np.ndarray, c: np.ndarray, K: int, found: PairFluctuations) -
 def _weight_mean(
     theta: np.ndarray, c: np.ndarray, K: int, found: PairFluctuations, means: Means
 ) -> tuple[np.ndarray, np.ndarray]:
-    """N times the variance and the bias of the weight mean's eps_g; lengths are in units of the students'."""
+    """Return N times the variance and the bias of eps_g of the weight mean.
+
+    Lengths are in units of the students' length.
+    """
     x, y = np.cos(theta), np.sin(theta)
-    dx, dy = np.stack([x, -theta * y], -1), np.stack([y, theta * x], -1)  # by (log l, log theta)
+    dx, dy = np.stack([x, -theta * y], -1), np.stack([y, theta * x], -1)  # with respect to (log l, log theta)
     ddx, ddy = (np.stack([d, np.stack([d[..., 1], d[..., 1] - theta**2 * z], -1)], -2) for d, z in ((dx, x), (dy, y)))
     share = (1 + (K - 1) * c) / K
     alpha, beta = x, y**2 * share
@@ -133,21 +138,24 @@ def _weight_mean(
 
 
 def _vote(theta: np.ndarray, c: np.ndarray, K: int, means: Means) -> np.ndarray:
-    """N times the variance of the vote's eps_g."""
+    """Return N times the variance of eps_g of the vote."""
     of_turn, of_c = vote_gradient(theta, c, K)
     mixed = 2 * of_turn * of_c * means.W[..., 1]
     return of_turn**2 * means.V[..., 1, 1] + mixed + of_c**2 * means.S
 
 
 def vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """The derivatives of equal students' vote by log theta and by c, from differences of its exact values."""
+    """Differentiate the vote of equal students with respect to log theta and c.
+
+    The derivatives are finite differences of exact values.
+    """
     if K <= 2:  # the mean of the students' own errors
         return theta / np.pi, np.zeros_like(theta)
     step = STEP * np.minimum(1 - c, c + 1 / (K - 1))
     places, weights, size = *CENTRAL, np.asarray(K)
     turned = majority_vote(theta * np.exp(STEP * places[:, None]), c, size)
     shared = majority_vote(theta, c + step * places[:, None], size)
-    of_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # identical ones remain so
+    of_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # identical students stay so
     return weights @ turned / STEP, of_c
 
 

@@ -1,4 +1,4 @@
-r"""Fluctuations and bias of order 1/N of one student who learns online.
+r"""Fluctuations and bias of order 1/N for one student who learns online.
 
 A chain :math:`X \to X + \xi/N` with :math:`\langle\xi\rangle = F + b/N` and :math:`\operatorname{cov}\xi = D` has, at
 :math:`t = \mathrm{steps}/N`, the mean :math:`x + m/N` and the covariance C/N (van Kampen), where
@@ -6,18 +6,18 @@ A chain :math:`X \to X + \xi/N` with :math:`\langle\xi\rangle = F + b/N` and :ma
 .. math:: \dot x = F, \qquad \dot C = AC + CA^\mathsf{T} + D, \qquad
           \dot m = Am + \tfrac12 F'' : C + b - \tfrac12(AF + \partial_tF), \qquad A = F'.
 
-The last term is the discreteness of time, as large as the others; :math:`\partial_tF` is that of a schedule.
+The last term accounts for discrete time, and is as large as the others. A schedule contributes :math:`\partial_tF`.
 
 **Coordinates.** We integrate in :math:`(\log l, \log\theta)`, with :math:`\xi_\theta/\theta` and
-:math:`b_\theta/\theta - \langle\xi_\theta^2\rangle/2\theta^2`, where C and m stay of order 1 however small
+:math:`b_\theta/\theta - \langle\xi_\theta^2\rangle/2\theta^2`. There C and m stay of order 1 for arbitrarily small
 :math:`\theta`: the relative variance of eps_g is C/N, its relative bias (m + C/2)/N.
 
-**Where it fails** (measured with 1e5 seeds from drawn weights, t = 1 to 50). At N = 100 the corrected eps_g of all
-shipped rules deviates by at most 0.05 % (2.3 standard errors), and variances by 0 to 3 %. At N = 10 it deviates by up
-to 0.4 % (Hebb), 0.7 % (textbook AdaTron), 1.0 % (perceptron; its variance is 1.23 times the predicted at t = 50) and
-2.9 % (AdaTron; 1.43 times). The AdaTron's variance diverges as its learning rate tends to 3: late, that of the textbook
-rule is :math:`\eta(20 - 15\eta + 3\eta^2)/5(3 - \eta)`. With label noise the AdaTron's length tends to
-:math:`\eta/2`, where its fluctuations of this order vanish (`statmech.results.corrections.resolved`).
+**Limits of validity** (measured with 1e5 seeds from random weights, t = 1 to 50). At N = 100 the corrected eps_g of
+all shipped rules deviates by at most 0.05 % (2.3 standard errors), and variances by 0 to 3 %. At N = 10 it deviates by
+up to 0.4 % (Hebb), 0.7 % (textbook AdaTron), 1.0 % (perceptron, whose variance is 1.23 times the predicted one at
+t = 50) and 2.9 % (AdaTron, 1.43 times). The AdaTron's variance diverges as its learning rate tends to 3: at late times
+the textbook rule has the variance :math:`\eta(20 - 15\eta + 3\eta^2)/5(3 - \eta)`. With label noise the AdaTron's
+length tends to :math:`\eta/2`, where fluctuations of this order vanish (`statmech.results.corrections.resolved`).
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def rates(
     Parameters
     ----------
     field
-        F of log l, log theta and t, the time derivative of the state.
+        F as a function of log l, log theta and t: the time derivative of the state.
     state, t
         (log l, log theta), and the time.
     noise
-        Averages of one step.
+        Averages over one step.
     fluctuations
         The fluctuations at this time.
     """
@@ -80,7 +80,7 @@ def rates(
 
 
 def _with_derivative(of: Callable[[Array], Pair], x: Array) -> tuple[Pair, Pair]:
-    """A pair's values and derivatives at x."""
+    """Return a pair's values and derivatives at x."""
     values, derivatives = jax.jvp(of, (x,), (jnp.ones_like(x),))
     return values, derivatives
 
@@ -90,8 +90,11 @@ def _derivative(of: Callable[[Array], Pair], x: Array) -> Pair:
 
 
 def initial(theta: np.ndarray, drawn: bool) -> Fluctuations:
-    r"""The fluctuations of students (S,) at t = 0: none of given ones; of weights drawn from N(0, 1), in
-    :math:`(\log l, \theta)`, C = diag(1/2, 1) and m = (-1/2, 0)."""
+    r"""Return the fluctuations of students (S,) at t = 0.
+
+    They vanish for given students. For weights drawn from N(0, 1), C = diag(1/2, 1) and m = (-1/2, 0) in
+    :math:`(\log l, \theta)`.
+    """
     if not drawn:
         return Fluctuations(np.zeros((3, theta.size)), np.zeros((2, theta.size)))
     one, zero = np.ones_like(theta), np.zeros_like(theta)
@@ -101,7 +104,9 @@ def initial(theta: np.ndarray, drawn: bool) -> Fluctuations:
 def corrections(
     theta: np.ndarray, length: np.ndarray, fluctuations: Fluctuations, N: int | np.ndarray
 ) -> dict[str, np.ndarray]:
-    r"""Standard deviation of one run and bias at N of R, length and eps_g, each of the shape of theta.
+    r"""Compute standard deviation and bias at N for R, length and eps_g, with the shape of theta.
+
+    Standard deviations describe a single run.
 
     An observable h of :math:`(\log l, \log\theta)` has variance :math:`h'^\mathsf{T}Ch'/N` and bias
     :math:`(h'm + \tfrac12h'':C)/N`.
@@ -115,6 +120,6 @@ def corrections(
     }
     found = {}
     for name, (first, second, variance, bias) in derivatives.items():
-        found[f"{name}_std"] = np.abs(first) * np.sqrt(np.maximum(variance, 0) / N)  # one that vanishes is rounded
+        found[f"{name}_std"] = np.abs(first) * np.sqrt(np.maximum(variance, 0) / N)  # rounding can make it negative
         found[f"{name}_bias"] = (first * bias + second * variance / 2) / N
     return found

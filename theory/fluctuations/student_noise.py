@@ -1,8 +1,8 @@
-r"""One step of one student who learns online, to second order in 1/N, averaged over examples.
+r"""Online learning step of one student, to second order in 1/N, averaged over examples.
 
-**One step.** A student's :math:`(\log l, \theta)` is closed, whatever the ensemble. With :math:`\rho = f/l`, u and w
-the inputs along :math:`\mathbf J` and across it in the plane of :math:`\mathbf B` and :math:`\mathbf J`, the decay
-:math:`\nu` and :math:`a = \rho u - \nu`, expanding the exact step in 1/N gives
+**One step.** A student's :math:`(\log l, \theta)` is closed, whatever the ensemble. Let u and w be the inputs parallel
+and perpendicular to :math:`\mathbf J` in the plane of :math:`\mathbf B` and :math:`\mathbf J`. With
+:math:`\rho = f/l`, the decay :math:`\nu` and :math:`a = \rho u - \nu`, an expansion of the exact step in 1/N gives
 
 .. math::
     \xi_l &= a + \tfrac12\rho^2, \qquad \xi_\theta = -\rho w + \tfrac12\rho^2\cot\theta, \\
@@ -10,19 +10,19 @@ the inputs along :math:`\mathbf J` and across it in the plane of :math:`\mathbf 
     b_\theta &= \Big\langle\rho w a + \frac{\rho^3w}{2\sin^2\theta} - \rho^2(1 + a)\cot\theta
         - \frac{\rho^4\cos\theta\,(1 + 2\sin^2\theta)}{8\sin^3\theta}\Big\rangle.
 
-Then the teacher drifts: it adds :math:`2\delta` to :math:`D_{\theta\theta}`, :math:`\delta\cot\theta` to
-:math:`F_\theta`, and to :math:`b_\theta`, with the :math:`F_\theta` of the example alone,
+Then the teacher drifts, which adds :math:`2\delta` to :math:`D_{\theta\theta}` and :math:`\delta\cot\theta` to
+:math:`F_\theta`. With the :math:`F_\theta` of the example alone, :math:`b_\theta` gains
 
 .. math:: -\frac{\cos\theta}{2\sin^3\theta}(\delta^2\cos^2\theta + 2\delta\sin^2\theta)
           - \frac{\delta F_\theta}{\sin^2\theta}.
 
-**Averages.** Given the stability :math:`\kappa = \sigma u`, the field :math:`\sigma w` has with :math:`\gamma =
-\cot\theta` and label noise :math:`p_f` powers that average to
+**Averages.** Given the stability :math:`\kappa = \sigma u`, the field :math:`\sigma w` has the moments, with
+:math:`\gamma = \cot\theta` and label noise :math:`p_f`,
 
 .. math:: M_0 = p_f + (1-2p_f)\Phi(\gamma\kappa), \quad M_1 = (1-2p_f)\varphi(\gamma\kappa), \quad
           M_2 = M_0 - \gamma\kappa M_1
 
-under the density :math:`2\varphi(\kappa)`; F, D and b are averages over the stability alone (`step`).
+under the density :math:`2\varphi(\kappa)`. So F, D and b are averages over the stability alone (`step`).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ import numpy as np
 from statmech.numerics.gaussian import NODES, Array, composite_legendre, density, legendre, mills_ratio, upper_tail
 from statmech.rules import Rule
 
-STEP, BESIDE = 5, 10  # nodes for linear rules: errors up to 4e-10 of the averages of absolute values
-WIDTHS, TAIL = 8.5, 9.5  # of the label's sigmoid, and of the stability's density, as in `theory.online.averages`
+STEP, BESIDE = 5, 10  # for linear rules: errors up to 4e-10, relative to averages of absolute values
+WIDTHS, TAIL = 8.5, 9.5  # in widths of the label's sigmoid and of the stability's density (`theory.online.averages`)
 
 
 class Noise(NamedTuple):
-    """Averages of one step: xi, its products as (ll, lt, tt), and its second order: tuples, or arrays."""
+    """Averages over one step: xi, its products as (ll, lt, tt), and its second order. Entries are tuples or arrays."""
 
     first: Array
     products: Array
@@ -62,16 +62,18 @@ class Angle(NamedTuple):
 
 
 def step(rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: Angle, decay: Array) -> Noise:
-    r"""One step's xi, products of xi and second order of :math:`(\log l, \theta)` given the stability, averaged over w.
+    r"""Average one step over w, given the stability.
+
+    Returns xi, the products of xi and the second order of :math:`(\log l, \theta)`.
 
     Parameters
     ----------
     rho
-        The update over the length, times the label: :math:`\eta g(\kappa, l)/l`.
+        The update divided by the length, times the label: :math:`\eta g(\kappa, l)/l`.
     kappa
         The stability.
     moments
-        :math:`M_0, M_1, M_2` of :math:`\sigma w` at this stability.
+        The moments :math:`M_0, M_1, M_2` of :math:`\sigma w` at this stability.
     angle
         The student's angle to the teacher.
     decay
@@ -80,8 +82,8 @@ def step(rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: A
     Returns
     -------
     Noise
-        Of arrays like `kappa`, along a first axis; averages over the density :math:`2\varphi(\kappa)` are those of a
-        step.
+        Arrays like `kappa`, stacked along a new first axis. Their averages over the density :math:`2\varphi(\kappa)`
+        are the averages over a step.
     """
     m0, m1, m2 = moments
     cot, sin2, square = angle.cot, angle.sin**2, rho**2
@@ -98,7 +100,7 @@ def step(rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: A
 
 
 class Stability(NamedTuple):
-    r"""Sizes x of the stability with the weights of both its signs, :math:`M_0` at x and at -x, and :math:`M_1`."""
+    r"""Absolute stabilities x with the weights of both signs, :math:`M_0` at x and at -x, and :math:`M_1`."""
 
     x: Array
     weight: Array
@@ -108,7 +110,9 @@ class Stability(NamedTuple):
 
 
 def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None) -> Noise:
-    """Average one step of a student's (log l, log theta) over an example; scalars.
+    """Average one step of a student's (log l, log theta) over an example.
+
+    All arguments are scalars.
 
     Parameters
     ----------
@@ -119,7 +123,7 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
     flip
         Probability that a label is flipped.
     changes
-        The teacher's `drift` and the weights' `decay`; None: both are 0.
+        The teacher's `drift` and the weights' `decay`. None means that both are 0.
     """
     linear = rule.linear is True
     places = of_linear(theta, flip) if linear else on_panels(edges(rule, theta, length), theta, flip)
@@ -129,10 +133,10 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
 
 
 def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
-    """Increasing ends of the panels of `theory.online.averages`, folded at stability 0."""
+    """Return the increasing edges of the panels in `theory.online.averages`, folded at stability 0."""
     kinks = [jnp.abs(kink) for kink in rule.edges(length) if not (isinstance(kink, (int, float)) and kink == 0)]
     found = [jnp.minimum(edge, TAIL) for edge in (WIDTHS * jnp.abs(jnp.tan(theta)), *kinks)]
-    for last in range(len(found) - 1, 0, -1):  # sorted by exchanges: `jnp.sort` of a few is slow
+    for last in range(len(found) - 1, 0, -1):  # bubble sort: `jnp.sort` is slow for a few values
         for at in range(last):
             low, high = found[at], found[at + 1]
             found[at], found[at + 1] = jnp.minimum(low, high), jnp.maximum(low, high)
@@ -140,7 +144,7 @@ def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
 
 
 def on_panels(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> Stability:
-    """Gauss-Legendre rules on the panels between edges, arrays (nodes, ...) from (...)."""
+    """Make Gauss-Legendre nodes on the panels between edges, arrays (nodes, ...) from (...)."""
     x, weights = (jnp.moveaxis(part, -1, 0) for part in composite_legendre(jnp.stack(edges), nodes))
     field = x * jnp.abs(jnp.cos(theta) / jnp.sin(theta))
     wrong, slope = upper_tail(field), density(field)
@@ -150,12 +154,12 @@ def on_panels(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES)
 
 
 def of_linear(theta: Array, flip: Array) -> Stability:
-    r"""Few nodes that suffice for a rule that is linear on both sides of 0, arrays (nodes, ...) from (...).
+    r"""Make the few nodes that suffice for a rule that is linear on both sides of 0, arrays (nodes, ...) from (...).
 
-    With :math:`c = |\cos\theta|`, :math:`\Phi(\gamma\kappa)` is a step at 0, of which all averages are those of
-    polynomials, and beside it at :math:`|\kappa| = s\sin\theta`, since :math:`\varphi(\kappa)\varphi(\gamma\kappa) =
-    \varphi(s)/\sqrt{2\pi}`, the weight :math:`\varphi(s)` with Mills's ratio :math:`\Phi(-cs)/\varphi(cs)`, which is
-    smooth: Gauss rules for :math:`\varphi` on the half line serve both.
+    :math:`\Phi(\gamma\kappa)` is a step at 0 plus a remainder. Averages with the step are averages of polynomials. With
+    :math:`c = |\cos\theta|` and :math:`|\kappa| = s\sin\theta`, :math:`\varphi(\kappa)\varphi(\gamma\kappa) =
+    \varphi(s)/\sqrt{2\pi}`, so that the remainder has the weight :math:`\varphi(s)` times the smooth Mills ratio
+    :math:`\Phi(-cs)/\varphi(cs)`. Gauss rules for :math:`\varphi` on the half line serve both terms.
     """
     (x, wide), (s, narrow) = (_as_columns(half_line(nodes), theta.ndim) for nodes in (STEP, BESIDE))
     true, sin, field = 1 - 2 * flip, jnp.sin(theta), s * jnp.abs(jnp.cos(theta))
@@ -172,7 +176,10 @@ def of_linear(theta: Array, flip: Array) -> Stability:
 
 
 def _by_side(theta: Array, likely: Array, unlikely: Array) -> tuple[Array, Array]:
-    """Values at positive and at negative stabilities, of which the positive are the likely if theta is acute."""
+    """Return the values at positive and at negative stabilities.
+
+    For an acute theta, positive stabilities are the likely ones.
+    """
     acute = theta < np.pi / 2
     return jnp.where(acute, likely, unlikely), jnp.where(acute, unlikely, likely)
 
@@ -184,7 +191,9 @@ def _as_columns(rule: tuple[np.ndarray, np.ndarray], ndim: int) -> tuple[np.ndar
 
 @cache
 def half_line(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights (nodes,) of the Gauss rule for the standard normal density on the half line (Stieltjes).
+    """Return nodes and weights (nodes,) of a Gauss rule for the standard normal density on the half line.
+
+    The recursion is the Stieltjes procedure.
 
     >>> x, weight = half_line(5)
     >>> np.allclose([weight.sum(), weight @ x**8], [0.5, 105 / 2], rtol=1e-13)
@@ -205,7 +214,9 @@ def half_line(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Array, changes: Any = None) -> Noise:
-    """Return the weighted terms of `step` at stabilities x and -x; scalars.
+    """Return the weighted terms of `step` at stabilities x and -x.
+
+    All arguments are scalars.
 
     Parameters
     ----------
@@ -218,7 +229,7 @@ def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Ar
     flip
         Probability that a label is flipped.
     changes
-        As in `noise`.
+        The drift and decay, as in `noise`.
     """
     angle, decay = Angle(theta, jnp.sin(theta), jnp.cos(theta)), 0.0 if changes is None else changes.decay
     x, weight, right, left, m1 = place
@@ -232,13 +243,16 @@ def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Ar
 
 
 def averaged(theta: Array, example: Noise, changes: Any = None) -> Noise:
-    """The averages of a step of (log l, log theta), with drift, from those of an example; scalars."""
+    """Return the averages over a step of (log l, log theta), with drift, from the averages over an example.
+
+    All arguments are scalars.
+    """
     angle = Angle(theta, jnp.sin(theta), jnp.cos(theta))
     return _of_logarithms(theta, example if changes is None else _drifted(example, angle, changes.drift))
 
 
 def _drifted(example: Noise, angle: Angle, drift: Array) -> Noise:
-    """The averages of a step after which the teacher drifts, from those of the example alone."""
+    """Add the drift of the teacher to the averages over an example."""
     (along, across), (ll, lt, tt), (second_l, second_t) = example
     sin2, turn = angle.sin**2, drift * angle.cot
     bend = angle.cot / (2 * sin2) * (drift**2 * angle.cos**2 + 2 * drift * sin2) + drift * across / sin2
@@ -247,7 +261,7 @@ def _drifted(example: Noise, angle: Angle, drift: Array) -> Noise:
 
 
 def _of_logarithms(theta: Array, noise: Noise) -> Noise:
-    """The averages of a step of (log l, log theta), from those of (log l, theta)."""
+    """Convert the averages over a step of (log l, theta) to (log l, log theta)."""
     (along, across), (ll, lt, tt), (second_l, second_t) = noise
     square = tt / theta**2
     return Noise((along, across / theta), (ll, lt / theta, square), (second_l, second_t / theta - square / 2))
