@@ -177,7 +177,7 @@ def test_a_unit_is_silent_with_a_probability_below_one(given):
 @pytest.mark.parametrize(
     ("find", "sentence"),
     [
-        (theory.noise_floor, "stationary states are those of networks without dropout"),
+        (theory.noise_floor, "stationary states are supported for networks without dropout only"),
         (theory.escape, "escape times are predicted for networks without dropout"),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_line_leaves_the_chart_where_theory_diverges():
 
 def test_a_divergence_that_the_solver_does_not_state_ends_in_a_flat_top(monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr(risk, "SINGULAR", {})
+    monkeypatch.setattr(risk, "SINGULARITIES", {})
     assert not top_of(chart_of(least_squares(), "mse")) > 5
 
 

@@ -118,8 +118,8 @@ def test_a_state_that_does_not_exist_is_nan_with_the_reason():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"schedule": {"t0": 5}}, "a learning rate that falls has no stationary state"),
-        ({"K": 2, "start": {"length": [1, 2]}}, "students that start alike"),
+        ({"schedule": {"t0": 5}}, "a decreasing learning rate has no stationary state"),
+        ({"K": 2, "start": {"length": [1, 2]}}, "students with equal starts"),
         ({"inputs": {"anisotropic": {"spectrum": [1, 2]}}, "N": 50}, "isotropic"),
     ],
 )

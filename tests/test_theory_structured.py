@@ -271,7 +271,7 @@ def test_a_student_that_grows_without_bound_is_a_failure_with_its_name():
 def test_corrections_and_stationary_states_are_those_of_isotropic_inputs():
     with pytest.raises(ScenarioError, match="corrections of order 1/N need gaussian inputs, not spectrum"):
         Scenario(rule="hebb", t=1, N=10, inputs=TWO, corrections=True)
-    with pytest.raises(ScenarioError, match="stationary states are those of isotropic inputs"):
+    with pytest.raises(ScenarioError, match="stationary states are supported for isotropic inputs only"):
         theory.stationary(Scenario(rule="perceptron", drift=0.01, t=1, inputs=TWO))
 
 

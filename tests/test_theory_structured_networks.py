@@ -230,7 +230,7 @@ def test_other_inputs_are_refused_with_a_sentence(law, sentence):
 
 
 def test_stationary_states_and_escape_times_are_those_of_isotropic_inputs():
-    with pytest.raises(ScenarioError, match="stationary states are those of isotropic inputs"):
+    with pytest.raises(ScenarioError, match="stationary states are supported for isotropic inputs only"):
         theory.noise_floor(Network(network="erf", noise=0.1, t=1, inputs=TWO))
     with pytest.raises(ScenarioError, match="escape times are predicted for isotropic inputs"):
         theory.escape(Network(network="erf", start={"Q": 0.25, "R": 0}, t=1, inputs=TWO))

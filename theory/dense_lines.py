@@ -71,9 +71,10 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
 
     Returns
     -------
-    The Dataset of `theory.solve`, dense along `axis` and without the axes that the theory ignores (such as N). A grid of times omits variables that are averaged between recorded times (`Variable.between`). None if the
-    theory does not vary along `axis`, cannot be solved on such a grid, or would take minutes (unequal
-    students, hundreds of parameter combinations).
+    The Dataset of `theory.solve`, dense along `axis` and without the axes that the theory ignores (such as N). A grid
+    of times omits variables that are averaged between recorded times (`Variable.between`). None if the theory does not
+    vary along `axis`, cannot be solved on such a grid, or would take minutes (unequal students, hundreds of parameter
+    combinations).
 
     Examples
     --------
@@ -232,10 +233,10 @@ def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any
         return None
     whole = scenario.is_whole(axis)
     steps = whole and axis in scenario.recorded  # iterations pass all steps, however few are recorded
-    fewer = places if steps else getattr(solver_of(scenario), "PLACES", places)
+    fewer = places if steps else getattr(solver_of(scenario), "LINE_POINTS", places)
     most = min(places, MOST // others, fewer)
     dense = grid(values, most, whole)
-    singular = np.outer(getattr(solver_of(scenario), "SINGULAR", {}).get(axis, ()), AROUND).ravel()
+    singular = np.outer(getattr(solver_of(scenario), "SINGULARITIES", {}).get(axis, ()), AROUND).ravel()
     within = singular[(singular > dense[0]) & (singular < dense[-1])]
     return {**config, axis: np.union1d(dense, within).tolist(), **_without(config, ignores)}
 

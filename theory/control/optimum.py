@@ -1,7 +1,8 @@
 r"""Controls with the lowest final error: gradient descent from several starts, between bounds.
 
 Starts are the best constants, constants below and above them, and two decaying controls. Equations with noise have two
-basins of attraction: a network stays on its plateau or leaves it. The best constant may lie in the wrong basin. All minima found are returned, without a claim that one is the global minimum.
+basins of attraction: a network stays on its plateau or leaves it. The best constant may lie in the wrong basin. All
+minima found are returned, without a claim that one is the global minimum.
 
 SciPy's L-BFGS-B minimises the logarithm of the error from all starts to ten digits, and then refines the best minimum
 to rounding. The measure of convergence is the projected gradient
@@ -88,7 +89,7 @@ def minimum(problem: Problem, bounds: Bounds, constants: np.ndarray) -> Optimum:
     searches = {start: _descended(problem, values, bounds, SEARCH) for start, values in different.items()}
     found = [searches[values.tobytes()] for values in starts]
     if not any(np.isfinite(one.cost) for one in found):
-        raise SolverError("no control was found under which the equations stay finite")
+        raise SolverError("the equations diverge for all controls that were tried")
     best = int(np.argmin([one.cost for one in found]))
     found[best] = _descended(problem, found[best].values, bounds, REFINE)
     return Optimum(_different([one for one in found if np.isfinite(one.cost)]), found)

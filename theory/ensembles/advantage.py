@@ -86,7 +86,7 @@ def _gain(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
 def _check(cells: Sequence[OnlineCell]) -> None:
     for cell in cells:
         if not cell.alike:
-            raise ScenarioError([(("start",), "infinitely many students are solved only if they start alike")])
+            raise ScenarioError([(("start",), "infinitely many students are supported only with equal starts")])
         _, R, q = cell.order_parameters
         if q[0, 1] < R[0] ** 2:
             raise ScenarioError([(("start",), "q: infinitely many students cannot start with q below R^2")])

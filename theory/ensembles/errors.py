@@ -162,7 +162,7 @@ def vote_of(along: np.ndarray, across: np.ndarray, tolerance: float = 1e-4) -> C
 def _check(R: np.ndarray, q: np.ndarray, K: np.ndarray) -> None:
     problems = []
     if np.any(K < 1) or np.any(np.isfinite(K) & (np.round(K) != K)) or np.any(np.isnan(K)):
-        problems.append((("K",), "the number of students must be a whole number of at least 1, or infinite"))
+        problems.append((("K",), "the number of students must be an integer of at least 1, or infinite"))
     for name, value in (("R", R), ("q", q)):
         if not np.all(np.abs(value) <= 1):
             problems.append(((name,), "a cosine must lie in [-1, 1]"))

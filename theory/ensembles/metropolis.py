@@ -2,7 +2,7 @@ r"""Error of an ensemble by the Metropolis method of Miyoshi, Hara & Okada: a ra
 
 Their eq (3.2) is an average over the fields u of K students and the teacher's field v, which are jointly Gaussian with
 the covariance of eq (3.4). A walk proposes a step of all K + 1 fields at once and accepts it with probability
-:math:`\min(1, p'/p)`. The error is the fraction of steps at which the ensemble is wrong. `theory.ensemble_error`
+:math:`\min(1, p'/p)`. The error is the fraction of steps with a wrong ensemble. `theory.ensemble_error`
 computes the same number to ten digits. The walk shows that both methods agree, and compares their cost.
 """
 

@@ -71,7 +71,7 @@ class Common(NamedTuple):
 
 
 class Products(NamedTuple):
-    r"""Averages over one example of the products of two :math:`\xi`, for a = (log l, log theta) and c of equal students.
+    r"""Averages over one example of products of two :math:`\xi`, for a = (log l, log theta) and c of equal students.
 
     `mean` (3,) is the average of (a, c12). The products are a1 a1 and a1 a2 (2, 2), a1 c12 and a3 c12 (2,), and the
     scalars c12 c12, c12 c13 and c12 c34. `second` is the second order of c.
@@ -182,7 +182,9 @@ def _along_moved_contours(
 
 
 def _ridges(rule: Rule, length: float, slope: float, width: float) -> list[float]:
-    """Return the y at which conditional averages change.
+    """Return the y where conditional averages change.
+
+    These are the kinks, and points some widths of the stability given y around each kink.
 
     These are the kinks, and points some widths of the stability given y around each kink.
     """

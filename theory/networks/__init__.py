@@ -1,1 +1,1 @@
-"""Networks of two layers that learn online: equations, plateaus, stationary states, escape times."""
+"""Two-layer networks that learn online: equations, plateaus, stationary states, escape times."""

@@ -1,7 +1,7 @@
 r"""Averages over the fields of a network, as sums over its units.
 
-With the fields :math:`x_a` of all units, students first, and weights :math:`c_a` = -v of students and w of teachers,
-the error of a network is :math:`e = \sum_a c_a g(x_a)`, without noise, and
+With the fields :math:`x_a` of all units, students first, and weights :math:`c_a` (-v for students, w for teachers), a
+network without noise has the error :math:`e = \sum_a c_a g(x_a)`, and
 
 .. math:: \langle g(h_i)\,e\rangle &= \sum_a c_a I_2(i, a), \qquad
           \langle g'(h_i)\,x_p\,e\rangle = \sum_a c_a I_3(i, p, a), \\
@@ -16,22 +16,22 @@ derivatives,
 so that :math:`\langle g''(x_i)g(x_a)\rangle` is :math:`I_3(i, p, a)` at the covariances 1 of :math:`x_p` with
 :math:`x_i` and 0 with :math:`x_a`.
 
-Where the teacher's output is a label, its one unit is under a sign, and the averages S2, S3, S4 take the place of those
-that contain it once; its square is 1. Covariances are gathered by arrays of indices, a column per tuple of units, so
-that each average is one call for all tuples and all lanes (the last axis).
+Where the teacher's output is a label, its single unit is inside a sign. The averages S2, S3, S4 replace the averages
+that contain this unit once, and its square is 1. Covariances are gathered by arrays of indices, with a column per tuple
+of units, so that each average is one call for all tuples and the whole batch (the last axis, of length L).
 
-**Dropout.** Each example silences every student unit with probability p, independently: in place of :math:`g(h_i)` the
-output has :math:`r_ig(h_i)`, with :math:`r_i` = 0, or :math:`\rho = 1/(1-p)` with probability 1 - p, and so do the
-gradients. Since :math:`\langle r^n\rangle = \rho^{n-1}`,
+**Dropout.** Each example silences every student unit with probability p, independently. Outputs and gradients then
+contain :math:`r_ig(h_i)` instead of :math:`g(h_i)`: :math:`r_i` is 0 with probability p, and otherwise
+:math:`\rho = 1/(1-p)`. Since :math:`\langle r^n\rangle = \rho^{n-1}`,
 
 .. math:: \langle r_ir_j\rangle = \rho^{\delta_{ij}}, \qquad
           \langle r_ir_jr_ar_b\rangle = \rho^{4-|\{i,j,a,b\}|},
 
-and likewise for any number of factors: :math:`\rho` to their number less that of different units. Masks do not depend
-on the fields, so that these means multiply the terms of the sums; teacher units, which are never silent, have no
-factors.
+and similarly for any number of factors: the exponent of :math:`\rho` is the number of factors minus the number of
+different units. Masks do not depend on the fields, so that these means multiply the terms of the sums. Teacher units
+are never silent and have no such factor.
 
-An activation without closed forms is averaged over a lattice of values of all fields together
+An activation without closed forms is averaged over a common lattice for all fields
 (`statmech.networks.lattice_averages`), which has a million points for four fields.
 """
 
@@ -49,18 +49,20 @@ from statmech.networks.lattice_averages import lattice, lower
 from statmech.numerics.gaussian import Array
 from statmech.numerics.orthants import ratio
 
-TERMS = 2**16  # averages I4 that are computed together: their covariances then stay in the cache
+TERMS = 2**16  # so that the covariances stay in the cache
 
 
 class Masks(NamedTuple):
-    """Dropout: the mean square rho (L,) of the factors on units, whose mean is 1, and the number of students, which
-    have them."""
+    """Dropout masks: factors on student units with mean 1 and mean square rho (L,).
+
+    `students` is the number of student units, which come first.
+    """
 
     rho: Array
     students: int
 
     def mean(self, first: Array, *others: Array) -> Array:
-        """The means (..., L) of products of the factors on tuples of units."""
+        """Return the mean product of masks for tuples of units, (..., L)."""
         before, again = [first], 0
         for unit in others:
             again = again + 1 * (reduce(or_, (unit == other for other in before)) & (unit < self.students))
@@ -69,9 +71,12 @@ class Masks(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """Normal fields: their averages (`statmech.activations.Activation`), covariances (n, n, L), weights (n, L) in the
-    error, whether the last is under a sign, the spacing of the lattice, 0 for closed forms, and the masks of students
-    if there is dropout."""
+    """Normal fields and their weights in the error of a network.
+
+    `averages` are the averages of the activation (`statmech.activations.Activation`), `gram` the covariances (n, n, L),
+    and `weights` (n, L) the weights in the error. `sign` is True if the last field is inside a sign. `spacing` is the
+    spacing of the lattice, 0 for closed forms, and `masks` the dropout masks of students, if there is dropout.
+    """
 
     averages: Any
     gram: Array
@@ -81,17 +86,17 @@ class Fields(NamedTuple):
     masks: Masks | None = None
 
     def masked(self, values: Array, *units: Array) -> Array:
-        """Values (..., L) of tuples of units times the means of their masks' products."""
+        """Multiply values (..., L) for tuples of units by the means of their masks' products."""
         return values if self.masks is None else values * self.masks.mean(*units)
 
     @property
     def smooth(self) -> int:
-        """The number of fields that are under the activation."""
+        """The number of fields that are inputs of the activation."""
         return len(self.gram) - self.sign
 
 
 def gathered(gram: Array, *units: Array) -> Array:
-    """The covariances (k, k, ..., L) of tuples of k units, from k arrays of indices.
+    """Return the covariances (k, k, ..., L) within tuples of k units, from k arrays of indices.
 
     >>> gathered(np.arange(4.0).reshape(2, 2, 1), np.array([0, 1]), np.array([1, 1]))[0, 1, :, 0].tolist()
     [1.0, 3.0]
@@ -102,7 +107,7 @@ def gathered(gram: Array, *units: Array) -> Array:
 
 
 class LatticePoints(NamedTuple):
-    """The points of a lattice, their weights (P,): fields, g and g' there, each (n, P, L), and the error (P, L)."""
+    """Points of a lattice with their weights (P,), fields, g and g', each (n, P, L), and the error (P, L)."""
 
     weight: Array
     x: Array
@@ -111,12 +116,12 @@ class LatticePoints(NamedTuple):
     error: Array
 
     def mean(self, values: Array) -> Array:
-        """The averages (m, L) of values (m, P, L)."""
+        """Return the averages (m, L) of values (m, P, L)."""
         return jnp.tensordot(values, self.weight, ((1,), (0,)))
 
 
 def examples(fields: Fields) -> LatticePoints:
-    """The lattice of all fields together."""
+    """Make the common lattice for all fields."""
     z, weight = lattice(len(fields.gram), fields.spacing)
     x = jnp.stack([sum(entry * z[j][:, None] for j, entry in enumerate(row)) for row in lower(fields.gram)])
     g, slope = fields.averages.both(x)
@@ -125,7 +130,7 @@ def examples(fields: Fields) -> LatticePoints:
 
 
 def errors(fields: Fields, i: Array) -> Array:
-    """The averages of g(x_i) e, shape (n, L), for n units."""
+    """Average g(x_i) e for n units, shape (n, L)."""
     if fields.spacing:
         at = examples(fields)
         return at.mean(at.g[i] * _error_of_active(fields, at, i))
@@ -136,7 +141,7 @@ def errors(fields: Fields, i: Array) -> Array:
 
 
 def responses(fields: Fields, i: Array, p: Array) -> Array:
-    """The averages of g'(x_i) x_p e, shape (n, L), for n pairs of units."""
+    """Average g'(x_i) x_p e for n pairs of units, shape (n, L)."""
     if fields.spacing:
         at = examples(fields)
         return at.mean(at.slope[i] * at.x[p] * _error_of_active(fields, at, i))
@@ -150,7 +155,7 @@ def responses(fields: Fields, i: Array, p: Array) -> Array:
 
 
 def derivatives(fields: Fields, i: Array) -> Array:
-    """The averages of the derivatives of g'(x_i) e by each field (n, fields, L), for n units."""
+    """Average the derivative of g'(x_i) e with respect to each field for n units, shape (n, fields, L)."""
     smooth = np.arange(fields.smooth)
     left, right = (at.reshape(-1) for at in np.meshgrid(i, smooth, indexing="ij"))
     slope = slopes(fields, left, right).reshape(i.size, smooth.size, -1)
@@ -166,23 +171,26 @@ def derivatives(fields: Fields, i: Array) -> Array:
 
 
 def _curvatures(fields: Fields, i: Array, found: Array) -> Array:
-    """The averages of g''(x_i) e (n, L), where e has no sign."""
+    """Average g''(x_i) e (n, L) for an error e without a sign."""
     averages, gram, weights, *_ = fields
     smooth = np.arange(fields.smooth)
-    if fields.spacing:  # what is left of <g'(x_i) x_i e>
+    if fields.spacing:  # Stein's lemma for <g'(x_i) x_i e>, solved for the remaining term
         return ratio(responses(fields, i, i) - jnp.sum(gram[i][:, smooth] * found, axis=1), gram[i, i])
     C = _with_middle(gathered(gram, i[:, None], i[:, None], smooth), 1.0, 0.0)
     return jnp.sum(fields.masked(weights[smooth], i[:, None], smooth) * averages.I3(C), axis=1)
 
 
 def _with_middle(C: Array, first: float, last: float) -> Array:
-    """Covariances (3, 3, ...) with these of the field in the middle with the first and the last."""
+    """Set the covariances (3, 3, ...) between the middle field and the first and last fields."""
     C = jnp.asarray(C)
     return C.at[0, 1].set(first).at[1, 0].set(first).at[1, 2].set(last).at[2, 1].set(last)
 
 
 def squares(fields: Fields, i: Array, j: Array) -> Array:
-    """The averages of g'(x_i) g'(x_j) e^2, shape (n, L), for n pairs of units; many pairs in parts."""
+    """Average g'(x_i) g'(x_j) e^2 for n pairs of units, shape (n, L).
+
+    Large numbers of pairs are processed in batches.
+    """
     if fields.spacing:
         at = examples(fields)
         slope, square = at.slope[i] * at.slope[j], _error_of_active(fields, at, i, j) ** 2
@@ -213,7 +221,7 @@ def _squares(fields: Fields, i: Array, j: Array) -> Array:
 
 
 def slopes(fields: Fields, i: Array, j: Array) -> Array:
-    """The averages of g'(x_i) g'(x_j), shape (n, L), for n pairs of units."""
+    """Average g'(x_i) g'(x_j) for n pairs of units, shape (n, L)."""
     if fields.spacing:
         at = examples(fields)
         return fields.masked(at.mean(at.slope[i] * at.slope[j]), i, j)
@@ -221,7 +229,12 @@ def slopes(fields: Fields, i: Array, j: Array) -> Array:
 
 
 def _error_of_active(fields: Fields, at: LatticePoints, *units: Array) -> Array:
-    """The error on the lattice averaged over masks under which these units are active, (n, P, L), or (P, L)."""
+    """Average the error on the lattice over masks with these units active.
+
+    The shape is (n, P, L), or (P, L) without dropout.
+
+    The shape is (n, P, L), or (P, L) without dropout.
+    """
     if fields.masks is None:
         return at.error
     rho, students = fields.masks
@@ -230,7 +243,7 @@ def _error_of_active(fields: Fields, at: LatticePoints, *units: Array) -> Array:
 
 
 def _variance_of_others(fields: Fields, at: LatticePoints, *units: Array) -> Array:
-    """The variance (n, P, L) of the error that the masks of all other units cause."""
+    """Return the variance (n, P, L) of the error due to the masks of all other units."""
     assert fields.masks is not None
     rho, students = fields.masks
     outputs = fields.weights[:students, None] * at.g[:students]
@@ -238,5 +251,5 @@ def _variance_of_others(fields: Fields, at: LatticePoints, *units: Array) -> Arr
 
 
 def _are(students: int, *units: Array) -> Array:
-    """Whether each student (n, students) is one of these units."""
+    """Return whether each student (n, students) is one of these units."""
     return reduce(or_, (np.arange(students) == unit[:, None] for unit in units))

@@ -1,4 +1,4 @@
-r"""The order-parameter equations of networks of two layers that learn online, for N -> infinity.
+r"""Order-parameter equations of two-layer networks that learn online, for N -> infinity.
 
 A step changes the first layer by :math:`\eta\,\delta_k\mathbf x - (\nu/N)\,\mathbf J_k` with :math:`\delta_k =
 v_k\,g'(h_k)\,e`, and the second by :math:`(\eta_v/N)\,g(h_k)\,e` (`statmech.scenarios.network`). Since
@@ -11,14 +11,14 @@ v_k\,g'(h_k)\,e`, and the second by :math:`(\eta_v/N)\,g(h_k)\,e` (`statmech.sce
    \\
    \dot v_i &= \eta_v\,\langle g(h_i)\,e\rangle ,
 
-where the noise adds :math:`\sigma^2 v_iv_j\langle g'(h_i)g'(h_j)\rangle` to :math:`\langle\delta_i\delta_j\rangle` and
-nothing else. The averages over the normal fields, of covariances R, Q and T, are sums of those of the activation
-(`theory.networks.averages`). Combinations of parameters with as many units of one activation are integrated side by
-side (`theory.numerics.dormand_prince`), each a lane of the last axis.
+where the noise only adds :math:`\sigma^2 v_iv_j\langle g'(h_i)g'(h_j)\rangle` to
+:math:`\langle\delta_i\delta_j\rangle`. The averages over the normal fields with covariances R, Q and T are sums of
+averages of the activation (`theory.networks.averages`). Parameter combinations with the same activation and numbers of
+units form a batch along the last axis, of length L, and are integrated in parallel (`theory.numerics.dormand_prince`).
 
-**Dropout.** With a mask r on the student units, new for each example, :math:`r_iv_i` takes the place of :math:`v_i` in
-e and :math:`\delta_i`, and :math:`r_ig(h_i)` that of :math:`g(h_i)` in the last line. Averages are over the masks, too:
-with the weights c of all units in e and :math:`\rho = 1/(1-p)`,
+**Dropout.** With a new mask r on the student units for each example, :math:`r_iv_i` replaces :math:`v_i` in e and
+:math:`\delta_i`, and :math:`r_ig(h_i)` replaces :math:`g(h_i)` in the last line. Averages are also over the masks: with
+the weights c of all units in e and :math:`\rho = 1/(1-p)`,
 
 .. math::
 
@@ -27,7 +27,7 @@ with the weights c of all units in e and :math:`\rho = 1/(1-p)`,
    \langle\delta_i\delta_j\rangle &= v_iv_j\Big[\sum_{ab}\rho^{n(ijab)}c_ac_b I_4(i, j, a, b)
    + \rho^{\delta_{ij}}\sigma^2\langle g'(h_i)g'(h_j)\rangle\Big],
 
-where n is the number of students among i, j, a, b less that of different ones.
+where n is the number of students among i, j, a, b minus the number of different students.
 """
 
 from __future__ import annotations
@@ -55,16 +55,19 @@ from theory.numerics.dormand_prince import integrate
 from theory.numerics.lanes import check_complete, side_by_side, with_last_again
 from theory.numerics.pieces import in_pieces
 
-RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals err by 1e-13 and more
+RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of 1e-13 and more
 RATES = "eta", "eta_v", "noise", "decay", "dropout"
 MAX_STEPS, MAX_STEPS_LESS = 2_000_000, 20_000
-LANES = 128  # parameter combinations that are integrated side by side
+LANES = 128
 
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled solver: the activation, numbers of units, whether the teacher gives labels, the
-    spacing of the lattice of fields for an activation without closed forms, and whether there is dropout."""
+    """Static arguments of the compiled solver.
+
+    These are the activation, numbers of units, whether the teacher gives labels, the spacing of the field lattice for
+    an activation without closed forms, and whether there is dropout.
+    """
 
     activation: Family
     K: int
@@ -75,13 +78,16 @@ class Equations:
 
     @property
     def approximate(self) -> bool:
-        """True if averages are line integrals or sums, which are less accurate, and take longer."""
+        """True if averages are line integrals or lattice sums, which are slower and less accurate."""
         return bool(getattr(self.activation.kind, "kinks", ())) or self.spacing > 0
 
 
 class Setting(NamedTuple):
-    """Run-time arguments, lanes last: the activation's parameters, rates, noise, decay, dropout (L,), T (M, M, L),
-    w (M, L), and the learning rate (`statmech.controls.Polynomials`) if it changes."""
+    """Run-time arguments with the batch as last axis.
+
+    These are parameters of the activation, rates, noise, decay and dropout (L,), T (M, M, L), w (M, L), and the
+    learning rate as a function of time (`statmech.controls.Polynomials`) if it changes.
+    """
 
     parameters: dict[str, Array]
     eta: Array
@@ -95,7 +101,7 @@ class Setting(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Entries whose rates are computed: R of students and teachers, Q of pairs of students, v of students."""
+    """Indices of entries whose rates are computed: R (student, teacher), Q (first, second) and v (output)."""
 
     student: np.ndarray
     teacher: np.ndarray
@@ -105,7 +111,7 @@ class Entries(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Time derivatives of the entries of R, Q and v, each (n, L)."""
+    """Time derivatives of entries of R, Q and v, each (n, L)."""
 
     R: Array
     Q: Array
@@ -113,19 +119,22 @@ class Rates(NamedTuple):
 
 
 def every_entry(K: int, M: int) -> Entries:
-    """All entries of R, row by row, of Q's upper triangle, and of v."""
+    """Return all entries of R, row by row, of Q's upper triangle, and of v."""
     student, teacher = (at.reshape(-1) for at in np.indices((K, M)))
     return Entries(student, teacher, *np.triu_indices(K), np.arange(K))
 
 
 def gram_of(units: Units, T: Array) -> Array:
-    """The covariances (K + M, K + M, L) of all fields, students first."""
+    """Return the covariances (K + M, K + M, L) of all fields, students first."""
     students = jnp.concatenate([units.Q, units.R], axis=1)
     return jnp.concatenate([students, jnp.concatenate([jnp.swapaxes(units.R, 0, 1), T], axis=1)])
 
 
 def fields_of(equations: Equations, setting: Setting, units: Units) -> Fields:
-    """The fields of students (R, Q, v with lanes last) and teachers, with their weights in the error."""
+    """Return the fields of students and teachers with their weights in the error.
+
+    The units R, Q, v have the batch as last axis.
+    """
     w = jnp.sign(setting.w) if equations.sign else setting.w  # the label is sgn(w g(y)) = sgn w sgn y
     weights = jnp.concatenate([-units.v, w])
     averages = equations.activation(**setting.parameters)
@@ -134,7 +143,7 @@ def fields_of(equations: Equations, setting: Setting, units: Units) -> Fields:
 
 
 def rates(equations: Equations, setting: Setting, units: Units, entries: Entries) -> Rates:
-    """Time derivatives of some entries of R (K, M, L), Q (K, K, L) and v (K, L)."""
+    """Compute time derivatives for some entries of R (K, M, L), Q (K, K, L) and v (K, L)."""
     fields = fields_of(equations, setting, units)
     R, Q, v = units
     student, teacher, i, j, output = entries
@@ -149,13 +158,13 @@ def rates(equations: Equations, setting: Setting, units: Units, entries: Entries
 
 
 def packed(units: Units) -> Array:
-    """R, the upper triangle of Q, and v as rows (C, ...)."""
+    """Pack R, the upper triangle of Q, and v into rows (C, ...)."""
     R, Q, v = units
     return np.concatenate([R.reshape(-1, *R.shape[2:]), Q[np.triu_indices(len(Q))], v])
 
 
 def unpacked(equations: Equations, rows: Array) -> Units:
-    """R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
+    """Return R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M = equations.K, equations.M
     i, j = np.triu_indices(K)
     place = np.zeros((K, K), int)
@@ -164,13 +173,16 @@ def unpacked(equations: Equations, rows: Array) -> Units:
 
 
 def field(equations: Equations, setting: Setting, rows: Array) -> Array:
-    """The time derivative of the state's rows (C, L)."""
+    """Compute the time derivative of the state's rows (C, L)."""
     entries = every_entry(equations.K, equations.M)
     return jnp.concatenate(rates(equations, setting, unpacked(equations, rows), entries))
 
 
 def over_time(rates: Callable[[Setting, Array], Array], setting: Setting, rows: Array) -> Array:
-    """The time derivative of the state's rows (C, L); the last is the time if the learning rate is a function of it."""
+    """Compute the time derivative of the state's rows (C, L), with a changing learning rate.
+
+    The last row is the time if the learning rate is a function of time.
+    """
     if setting.course is None:
         return rates(setting, rows)
     eta = jax.vmap(lambda course, t: course.at(t), -1)(setting.course, rows[-1])
@@ -179,7 +191,10 @@ def over_time(rates: Callable[[Setting, Array], Array], setting: Setting, rows: 
 
 
 def with_time(solve: Callable[[Array], tuple[Array, Array]], setting: Setting, start: Array) -> tuple[Array, Array]:
-    """Solve from the state's rows (C, L), with a row of the time if the learning rate is a function of it."""
+    """Solve from the state's rows (C, L).
+
+    A row with the time is added if the learning rate is a function of time.
+    """
     if setting.course is None:
         return solve(start)
     rows, completed = solve(np.concatenate([start, np.zeros_like(start[:1])]))
@@ -188,7 +203,9 @@ def with_time(solve: Callable[[Array], tuple[Array, Array]], setting: Setting, s
 
 @partial(CachedProgram, options=lambda equations: [] if equations.approximate else [QUICK])
 def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> tuple[Array, Array]:
-    """Integrate the state's rows (T, C, L); also return True for lanes that have reached the last time.
+    """Integrate the state's rows (T, C, L) of a batch.
+
+    Also returns True for the elements that have reached the last time.
 
     Parameters
     ----------
@@ -199,20 +216,20 @@ def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Arr
     times
         Recorded times (T,).
     most
-        Largest number of steps.
+        Maximum number of steps.
     """
     atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.approximate else RTOL
     return integrate(partial(over_time, partial(field, equations), setting), start, times, rtol, atol, most)
 
 
 def equations_of(cell: NetworkCell) -> Equations:
-    """Return the static arguments that the program of a cell is compiled for."""
+    """Return the static arguments for the compiled program of a cell."""
     spacing = 0.0 if cell.activation.has_closed_forms else spacing_for(cell.activation)
     return Equations(family_of(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.drops)
 
 
 def setting_of(cells: Sequence[NetworkCell]) -> Setting:
-    """The run-time arguments of cells, a lane each."""
+    """Return the run-time arguments of cells as a batch."""
     names = family_of(cells[0].activation).reals
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
     rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in RATES}
@@ -223,10 +240,10 @@ def setting_of(cells: Sequence[NetworkCell]) -> Setting:
 
 
 def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Units]:
-    """R (T, K, M), Q (T, K, K) and v (T, K) of each cell at each time.
+    """Compute R (T, K, M), Q (T, K, K) and v (T, K) of each cell at each time.
 
-    Raises `SolverError` if the integration stops early. Cells of one activation with as many units are integrated side
-    by side, and those that differ in N only share a solution.
+    Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units are
+    integrated in parallel. Cells that differ only in N share a solution.
     """
     check_fork()
     t = np.asarray(list(times), float)
@@ -242,10 +259,10 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
 
 
 def error_of(cell: NetworkCell, units: Units, T: Array | None = None) -> np.ndarray:
-    """The generalization error of a cell from its units R (..., K, M), Q (..., K, K) and v (..., K).
+    """Compute the generalization error of a cell from its units R (..., K, M), Q (..., K, K) and v (..., K).
 
-    Where it is smaller than the rounding of R and Q it may come out negative, and is then 0. The teacher's T (M, M) is
-    that of the cell, unless its fields have another.
+    Rounding of R and Q can make a small error negative: it is then set to 0. T (M, M) is the cell's teacher by default,
+    or the covariance of the teacher's fields.
     """
     T = cell.T if T is None else T
     error = generalization_error(averages_of(cell.activation), T, cell.w, *units, output=cell.teacher.output)
@@ -253,7 +270,7 @@ def error_of(cell: NetworkCell, units: Units, T: Array | None = None) -> np.ndar
 
 
 def lanes_of(equations: Equations) -> int:
-    """The number of cells integrated side by side: a power of two, smaller where there are many averages."""
+    """Return the batch size: a power of two, smaller for cells with many averages."""
     if equations.spacing:
         return 1
     fields, pairs = equations.K + equations.M, equations.K * (equations.K + 1) // 2
@@ -262,13 +279,16 @@ def lanes_of(equations: Equations) -> int:
 
 
 def identity_of(cell: NetworkCell) -> tuple[Any, ...]:
-    """Return all that a cell's equations and their start depend on."""
+    """Return a key with everything that determines a cell's equations and start."""
     numbers = cell.K, cell.M, *(getattr(cell, name) for name in RATES)
     return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start), *cell.controls
 
 
 def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: np.ndarray) -> list[Units]:
-    """The units of cells that one program serves; lanes and times are filled up."""
+    """Solve cells that share one program.
+
+    Cells and times are padded to common sizes.
+    """
     filled = with_last_again(cells)
     start = np.stack([packed(cell.units) for cell in filled], axis=-1)
     most = np.int64(MAX_STEPS_LESS if equations.approximate else MAX_STEPS)

@@ -1,8 +1,8 @@
-r"""The times at which two units that learn from two leave the symmetric plateau, for large but finite N.
+r"""Escape times of two student units from the symmetric plateau of two teacher units, for large but finite N.
 
-From a symmetric start the equations stay symmetric: they never leave the plateau. In a run, examples at random give the
-difference :math:`u = (R_{11}+R_{22}-R_{12}-R_{21})/2`, the only order parameter that is odd under exchange of the
-students and odd under exchange of the teacher's units, a variance V/N. With :math:`\dot u = a(t)\,u` to first order,
+From a symmetric start the equations stay symmetric: they never leave the plateau. In a run, random examples give a
+variance V/N to the difference :math:`u = (R_{11}+R_{22}-R_{12}-R_{21})/2`, the only order parameter that is odd under
+exchange of the students and odd under exchange of the teacher's units. With :math:`\dot u = a(t)\,u` to first order,
 and a step that changes u by :math:`\Delta u/N`,
 
 .. math:: \dot V = 2aV + D, \qquad D = \langle(\Delta u)^2\rangle
@@ -49,35 +49,36 @@ from theory.networks.equations import (
 )
 from theory.numerics.dormand_prince import integrate, padded
 
-NODES = 16  # per field: c changes by 7e-4 with 24
-NUDGE = 1e-5  # u of the differences that give its rate
-PLACES = 201  # of times between the start and the plateau, denser at early ones
-FIRST_TIME, DOUBLINGS = 300.0, 8  # when it is looked whether the plateau is reached, in units of 1/eta
-SETTLED, FADED = 1e-9, 1e-10  # changes of a between two late times, and contributions to V, that do not count
-SMALL = 1e-6  # u where linear growth ends
-ROWS = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # of R, Q, C and v of a symmetric state in the state's rows
-FIRST = np.array([0, 4, 5, 7])  # where each stands first
-ODD = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2  # the direction of u in the state's rows
+NODES = 16  # per field: c changes by 7e-4 with 24 nodes
+NUDGE = 1e-5  # finite difference for the growth rate of u
+PLACES = 201  # denser at early times
+FIRST_TIME, DOUBLINGS = 300.0, 8  # time in units of 1/eta, doubled until the solution is on the plateau
+SETTLED, FADED = 1e-9, 1e-10  # relative changes of a between late times, and relative contributions to V
+SMALL = 1e-6  # linear growth of u is exact below
+ROWS = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # from (R, Q, C, v) to the rows of the state
+FIRST = np.array([0, 4, 5, 7])  # from the rows of the state to (R, Q, C, v)
+ODD = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2  # direction of u in the rows of the state
 
 
 class Escape(NamedTuple):
-    """The rate and the shift c of the escape times."""
+    """Rate and shift c of the distribution of escape times."""
 
     rate: float
     shift: float
 
 
 def escape(network: Network, passed: float = 0.25) -> Escape:
-    r"""Predict the distribution of the times at which runs leave the symmetric plateau.
+    r"""Predict the distribution of the times when runs escape from the symmetric plateau.
 
     .. math:: t_\text{esc} = \frac{\ln N}{2\lambda} - \frac{\ln|\xi|}{\lambda} + c, \qquad \xi\sim N(0,1)
 
     Parameters
     ----------
     network : Network
-        M = 2 teacher units, K = 2 student units that start with equal, given overlaps; one value of each key but N.
+        A network with M = 2 teacher units and K = 2 student units that start with equal, given overlaps. Only N may
+        have several values.
     passed : float
-        The value of :math:`|u|` at which a run has left the plateau.
+        The threshold of :math:`|u|` for a run that has left the plateau.
 
     Returns
     -------
@@ -87,7 +88,8 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     Raises
     ------
     ScenarioError
-        For another number of units, for a start that distinguishes them or that is drawn, for kinks, and for dropout.
+        For other numbers of units, for random starts, for starts that distinguish the units, for activations with
+        kinks, and for dropout.
 
     Examples
     --------
@@ -114,7 +116,7 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
 
 
 class SymmetricSolution(NamedTuple):
-    """The solution that starts symmetric: times (T,), rows (9, T), and a at each time (T,)."""
+    """Solution from a symmetric start: times (T,), rows (9, T), and a at each time (T,)."""
 
     times: np.ndarray
     rows: np.ndarray
@@ -122,7 +124,7 @@ class SymmetricSolution(NamedTuple):
 
 
 def _settled(cell: NetworkCell) -> SymmetricSolution:
-    """The solution until a is that of the plateau."""
+    """Integrate until the solution is on the plateau, where a no longer changes."""
     equations, start, last = equations_of(cell), packed(cell.units)[FIRST, None], FIRST_TIME / cell.eta
     setting = setting_of([cell])
     for _ in range(DOUBLINGS):
@@ -141,7 +143,7 @@ def _settled(cell: NetworkCell) -> SymmetricSolution:
 
 
 def _checked(network: Network) -> NetworkCell:
-    """The one parameter combination of a network whose escape can be predicted."""
+    """Return the single cell of a network, or raise `ScenarioError` if its escape cannot be predicted."""
     cell = next(iter(network.cells()))
     if {name for name in network.shape if name != "N"}:
         problem = "escape times are predicted for one value of each key but N"
@@ -164,9 +166,10 @@ def _checked(network: Network) -> NetworkCell:
 
 @cached_program
 def _symmetric(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> Array:
-    """The solution (T, 4, 1) that starts symmetric, integrated as R, Q, C and v (4, 1) alone.
+    """Compute the solution (T, 4, 1) from a symmetric start.
 
-    In all variables the rounding of differences between the units would grow like these differences themselves.
+    Only R, Q, C and v (4, 1) are integrated. With all variables, rounding differences between the units would grow like
+    true differences.
     """
     atol = jnp.full((len(start), 1), ATOL)
     return integrate(lambda x: field(equations, setting, x[ROWS])[FIRST], start, times, RTOL, atol, most)[0]
@@ -174,13 +177,13 @@ def _symmetric(equations: Equations, setting: Setting, start: Array, times: Arra
 
 @cached_program
 def _growth(equations: Equations, setting: Setting, rows: Array) -> Array:
-    """a of states (9, T): the rate of a small u, which is half of R11 + R22 - R12 - R21, over u."""
+    """Compute the growth rate a of a small u at states (9, T)."""
     ahead, behind = (field(equations, setting, rows + sign * NUDGE * ODD[:, None]) for sign in (1, -1))
     return ODD @ (ahead - behind) / (2 * NUDGE)
 
 
 def _noise(cell: NetworkCell, state: np.ndarray) -> float:
-    """D at one state (9,)."""
+    """Compute D at one state (9,)."""
     x, weight = np.polynomial.hermite_e.hermegauss(NODES)
     weight = weight / weight.sum()
     R, Q, v = unpacked(equations_of(cell), state)
@@ -197,7 +200,10 @@ def _noise(cell: NetworkCell, state: np.ndarray) -> float:
 
 
 def _passage(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
-    """The time at which the solution with u = exp(rate t) at early times passes the threshold."""
+    """Return the time when the solution exceeds the threshold, given u = exp(rate t) at early times.
+
+    This is the time at which u exceeds the threshold.
+    """
     R, Q, v = unpacked(equations_of(cell), plateau)
     start = NetworkStart.model_validate({"R": R + SMALL * ODD[:4].reshape(2, 2), "Q": Q, "v": v})
     times = np.linspace(0.0, 2 * np.log(1 / SMALL) / rate, 4001)

@@ -1,17 +1,18 @@
-r"""Stationary states of networks: what noise on the teacher's output, decay, or too few units leave of the error.
+r"""Stationary states of networks: the error that remains due to noise on the teacher's output, decay, or too few units.
 
-A student that can represent its teacher (:math:`K\ge M`, and each :math:`w_m` among the v) learns it perfectly without
-noise. With noise :math:`\sigma` its rates vanish at another state, for erf units, w = v = 1 and small :math:`\eta` with
+A student that can represent its teacher (:math:`K\ge M`, and each :math:`w_m` among the v) learns perfectly without
+noise. With noise :math:`\sigma` the stationary state has a residual error, which for erf units, w = v = 1 and small
+:math:`\eta` is
 
 .. math:: \epsilon_g = \frac{\eta\sigma^2}{2\pi}\Big(K - M + \frac M{\sqrt3}\Big) + O(\eta^2)
 
-(Goldt et al. 2019). Newton's method follows this state from perfect learning, as the noise grows from 0. Units that are
-exchangeable stay so: the method solves for one entry of each set of entries of R, Q and v that permutations of equal
-units exchange.
+(Goldt et al. 2019). Newton's method follows this state from perfect learning, as the noise grows from 0. Exchangeable
+units stay exchangeable. So the method solves for one entry per orbit: an orbit is a set of entries of R, Q and v that
+permutations of equal units exchange.
 
-**Extra units.** For small fields the error depends on :math:`\sum_k v_k h_k` of the students without a partner only.
-In the state above those with equal v are equal. With two or more of them it is not stable: their differences grow,
-slowly (for K = 4, M = 2, :math:`\eta` = 0.2 and :math:`\sigma` = 0.1 at the rate 3.2e-4), until pairs of opposite
+**Extra units.** For small fields the students without a partner affect the error only through :math:`\sum_k v_k h_k`.
+In the state above, extra units with equal v are equal. With two or more extra units it is not stable: their differences
+grow slowly (for K = 4, M = 2, :math:`\eta` = 0.2 and :math:`\sigma` = 0.1 at the rate 3.2e-4), until pairs of opposite
 units grow without bound while the error falls. Runs stay near the unstable state for a time of order 1/rate.
 
 Other states are found by Newton's method from the equations integrated to late times. A state is stable if the
@@ -52,39 +53,40 @@ from theory.networks.equations import (
 if TYPE_CHECKING:
     import xarray as xr
 
-TIMES = (100.0, 1000.0, 10_000.0)  # to which the equations are integrated, if no state is found from the one before
+TIMES = (100.0, 1000.0, 10_000.0)  # later times are tried only if earlier ones lead to no stable state
 ITERATIONS = 30
-FLAT = 1e-13  # relative size of singular values along which states do not differ, as of linear units
-CLOSE = 1e-13  # of Newton's last step
-NEAR = 0.5  # how far a state may lie from the one that leads to it, relative to its size
-SMALLEST_STEP = 1e-3  # of the noise, as a fraction
-ZERO = 1e-11  # real parts below are rounding
+FLAT = 1e-13  # relative: linear units have a continuum of states along such directions
+CLOSE = 1e-13
+NEAR = 0.5  # from the state where the search starts, relative to its size
+SMALLEST_STEP = 1e-3  # as a fraction of the noise
+ZERO = 1e-11  # smaller real parts are rounding errors
 
 
 class StationaryUnits(NamedTuple):
-    """The units of a stationary state, and why it is none, or not stable."""
+    """Units of a stationary state, and the reason if it does not exist or is not stable."""
 
     units: Units | None
     absent: str = ""
 
 
 def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
-    r"""The stationary generalization error of networks: what they tend to under noise and decay.
+    r"""Compute the stationary generalization error of networks under noise and decay.
 
-    With orthonormal erf teacher units, w = v = 1 and a fixed second layer it is, for small rates,
+    With orthonormal erf teacher units, w = v = 1 and a fixed second layer the error is, for small rates,
 
     .. math:: \epsilon_g = \frac{\eta\sigma^2}{2\pi}\Big(K - M + \frac M{\sqrt3}\Big)
 
-    and otherwise that of the root of the equations of R, Q and v (`theory.noise_floor`), not of integrating for long. A
-    student that can represent its teacher is taken to have specialised; others have the state that their start leads
-    to. NaN where no stable state was found; the attribute `absent` says which and why.
+    In general it is the error at a root of the equations for R, Q and v (`theory.networks.noise_floor`), without a long
+    integration. A student that can represent its teacher is assumed to have specialised. The state of other students
+    depends on their start. Cells without a stable state have NaN: the attribute `absent` lists them with the reasons.
 
     Parameters
     ----------
     network : Network
-        Times and N do not matter.
+        A network. Times and N do not matter.
     stable
-        False also gives unstable states, such as those of K >= M + 2, which runs leave slowly (`theory.noise_floor`).
+        False to include unstable states, for example for K >= M + 2. Runs leave such states only slowly
+        (`theory.networks.noise_floor`).
 
     Returns
     -------
@@ -108,9 +110,9 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     if network.unsolved:
         raise ScenarioError([((), network.unsolved)])
     if not all(cell.inputs.isotropic for cell in network.cells()):
-        raise ScenarioError([(("inputs",), "stationary states are those of isotropic inputs")])
+        raise ScenarioError([(("inputs",), "stationary states are supported for isotropic inputs only")])
     if any(cell.drops for cell in network.cells()):
-        raise ScenarioError([(("dropout",), "stationary states are those of networks without dropout")])
+        raise ScenarioError([(("dropout",), "stationary states are supported for networks without dropout only")])
     check_fork()
     use_cache()
     found = blank(network, seeds=None).eps_g.isel(t=0, drop=True).copy(deep=True)
@@ -130,7 +132,10 @@ def _said(absent: str) -> dict[str, str]:
 
 
 def stationary_state(cell: NetworkCell) -> StationaryUnits:
-    """The stationary state of a cell: from perfect learning if it is possible, else from late times."""
+    """Find the stationary state of a cell.
+
+    The search starts from perfect learning if it is possible, else from late times.
+    """
     partner = _partners(cell)
     if partner is not None and (units := _followed(cell, partner)) is not None:
         return _checked(cell, units)
@@ -138,7 +143,10 @@ def stationary_state(cell: NetworkCell) -> StationaryUnits:
 
 
 def _from_late_times(cell: NetworkCell) -> StationaryUnits:
-    """The state near the equations' solution at the first of `TIMES` from which there is one that is stable."""
+    """Find a stationary state near the solution of the equations at late times.
+
+    It is the first stable state found from one of the `TIMES`.
+    """
     state = StationaryUnits(None, "no stationary state was found")
     for time in TIMES:
         try:
@@ -154,7 +162,7 @@ def _from_late_times(cell: NetworkCell) -> StationaryUnits:
 
 
 def _partners(cell: NetworkCell) -> np.ndarray | None:
-    """The student unit that can represent each teacher unit; None if there is none for some."""
+    """Return the student unit that can represent each teacher unit, or None if a teacher unit has no partner."""
     if cell.sign or cell.decay > 0 or cell.K < cell.M or (cell.eta_v > 0 and cell.K > cell.M):
         return None
     v = _outer(cell)
@@ -168,13 +176,18 @@ def _partners(cell: NetworkCell) -> np.ndarray | None:
 
 
 def _outer(cell: NetworkCell) -> np.ndarray:
-    """The second layer at perfect learning: that of the start if it is fixed."""
+    """Return the second layer at perfect learning.
+
+    A fixed second layer keeps its initial weights.
+    """
     return cell.w if cell.eta_v > 0 else cell.units.v
 
 
 def _orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
-    """The orbit (C,) of each entry of the state's rows, under permutations of equal units; Q_kk = Q_kl of equal units
-    without a partner."""
+    """Return the orbit (C,) of each entry of the state's rows under permutations of equal units.
+
+    Equal units without a partner also have Q_kk = Q_kl.
+    """
     size = cell.K * cell.M + cell.K * (cell.K + 1) // 2 + cell.K
     place = unpacked(equations_of(cell), np.arange(size))
     pairs: list[tuple[int, int]] = []
@@ -190,7 +203,7 @@ def _orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
 
 
 def _exchanges(cell: NetworkCell, partner: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Permutations of student and teacher units that exchange two equal ones."""
+    """Yield the permutations of student and teacher units that exchange two equal units."""
     v, extra = _outer(cell), np.setdiff1d(np.arange(cell.K), partner)
     for k in extra:
         for l in extra[(extra > k) & (v[extra] == v[k])]:
@@ -209,7 +222,7 @@ def _exchange(size: int, one: int, other: int) -> np.ndarray:
 
 
 def _followed(cell: NetworkCell, partner: np.ndarray) -> Units | None:
-    """The state that perfect learning becomes as the noise grows from 0 to that of the cell."""
+    """Follow the state of perfect learning as the noise grows from 0 to its value in the cell."""
     J = np.zeros((cell.K, cell.M))  # student units as sums of teacher units
     J[partner, np.arange(cell.M)] = 1.0
     units, orbit = Units(J @ cell.T, J @ cell.T @ J.T, _outer(cell)), _orbits(cell, partner)
@@ -225,7 +238,10 @@ def _followed(cell: NetworkCell, partner: np.ndarray) -> Units | None:
 
 
 def _newton(cell: NetworkCell, units: Units, orbit: np.ndarray) -> Units | None:
-    """The stationary state near these units, in which entries of an orbit are equal; None if there is none."""
+    """Find the stationary state near these units by Newton's method, or return None.
+
+    Entries of an orbit stay equal.
+    """
     first, place = np.unique(orbit, return_index=True)[1], np.unique(orbit, return_inverse=True)[1]
     moving = first < len(packed(units)) - (cell.K if cell.eta_v == 0 else 0)
     start = rows = packed(units)
@@ -245,7 +261,7 @@ def _newton(cell: NetworkCell, units: Units, orbit: np.ndarray) -> Units | None:
 
 
 def _checked(cell: NetworkCell, units: Units) -> StationaryUnits:
-    """The state if it is stable and weight vectors can have it."""
+    """Check that the state is stable and that weight vectors can have these overlaps."""
     _, slope = _rates_and_slope(cell, packed(units))
     moving = len(slope) - (cell.K if cell.eta_v == 0 else 0)
     gram = np.block([[units.Q, units.R], [units.R.T, cell.T]])
@@ -263,7 +279,7 @@ def _rates_and_slope(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, n
 
 @quickly_compiled
 def _compiled(equations: Equations, setting: Setting, rows: Array) -> tuple[Array, Array]:
-    """The rates (C,) of one lane's rows (C,), and their Jacobian (C, C)."""
+    """Return the rates (C,) at one state's rows (C,), and their Jacobian (C, C)."""
 
     def of(rows: Array) -> Array:
         return field(equations, setting, rows[:, None])[:, 0]

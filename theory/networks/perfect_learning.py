@@ -1,8 +1,8 @@
-r"""The last stage of perfect learning, in the differences of student and teacher units.
+r"""Last stage of perfect learning, in the differences between student and teacher units.
 
-As :math:`\epsilon_g\to0`, R and Q round to those of the teacher, and sums of averages cancel. With a teacher unit, or
-0, for each student, :math:`\mathbf D_k = \mathbf J_k - \mathbf B_{s(k)}`, its field :math:`u_k`, and :math:`x_k(\tau) =
-y_{s(k)} + \tau u_k`, a network without noise and decay whose v are the teacher's w has the error
+As :math:`\epsilon_g\to0`, R and Q round to their limits, and sums of averages cancel. Assign to each student k a
+teacher unit s(k), or 0. Let :math:`\mathbf D_k = \mathbf J_k - \mathbf B_{s(k)}` with the field :math:`u_k`, and
+:math:`x_k(\tau) = y_{s(k)} + \tau u_k`. Without noise and decay, a network whose v equal the teacher's w has the error
 
 .. math:: e = -\sum_a v_a\int_0^1 d\tau\,g'(x_a(\tau))\,u_a ,
 
@@ -12,16 +12,16 @@ D_k\cdot\mathbf D_l/N` follow
 .. math:: \dot\rho_{km} = \eta\,\langle\delta_k y_m\rangle, \qquad
           \dot d_{kl} = \eta\,\langle\delta_k u_l + \delta_l u_k\rangle + \eta^2\langle\delta_k\delta_l\rangle ,
 
-with :math:`\delta_k = v_kg'(x_k(1))\,e`. A factor :math:`g'(x)=\sqrt{2/\pi}\,e^{-x^2/2}` of erf units leaves the fields
-Gaussian: it multiplies the mass of their measure by :math:`\sqrt{2/\pi(1+c_{xx})}` and takes
-:math:`c_{xa}c_{xb}/(1+c_{xx})` from their covariances :math:`c_{ab}`; that of linear units changes nothing. So with the
-measures that have the factors of students k, and of k and l,
+with :math:`\delta_k = v_kg'(x_k(1))\,e`. For erf units a factor :math:`g'(x)=\sqrt{2/\pi}\,e^{-x^2/2}` leaves the
+fields Gaussian: it multiplies the mass of their measure by :math:`\sqrt{2/\pi(1+c_{xx})}` and subtracts
+:math:`c_{xa}c_{xb}/(1+c_{xx})` from their covariances :math:`c_{ab}`. For linear units it changes nothing. So with the
+measures that contain the factor of student k, and the factors of k and l,
 
 .. math:: \langle\delta_kz\rangle = v_k\langle e\,z\rangle_k, \qquad \langle\delta_k\delta_l\rangle =
           v_kv_l\langle e^2\rangle_{kl}, \qquad \epsilon_g = \tfrac12\langle e^2\rangle .
 
-In each, e is a sum of u with one more such factor. What is integrated are the logarithms of the sizes of d and rho, and
-their directions, so that relative digits are kept however small they are.
+In each measure, e is a sum of u with one further factor. The integrated variables are the logarithms of the sizes of d
+and rho, and their directions, so that arbitrarily small differences keep their relative accuracy.
 """
 
 from __future__ import annotations
@@ -45,16 +45,18 @@ from theory.networks.equations import LANES, identity_of
 from theory.numerics.dormand_prince import integrate, padded
 from theory.numerics.lanes import side_by_side, with_last_again
 
-SMALL = 1e-3  # eps_g from which differences are integrated
-CLOSE = 0.05  # the largest square of a difference at which they are
+SMALL = 1e-3  # smaller eps_g are computed from differences
+CLOSE = 0.05  # larger differences mean that the student has not specialised
 MAX_STEPS = 200_000
-NODES = 6  # of each line integral: relative errors below 1e-12 where d < 1e-3
+NODES = 6  # per line integral: relative errors below 1e-12 where d < 1e-3
 RTOL, ATOL = 1e-10, 1e-12
 
 
 @dataclass(frozen=True)
 class Near:
-    """Static arguments: the numbers of students and teacher units, and whether units are linear.
+    """Static arguments: the numbers of student and teacher units, and whether units are linear.
+
+    Students have the order of the teacher units that they learn, followed by students without a teacher unit.
 
     Students have the order of the teacher units that they learn; those that learn none are the last.
     """
@@ -65,24 +67,24 @@ class Near:
 
     @property
     def unit(self) -> np.ndarray:
-        """The teacher unit of each student, or the field that is 0."""
+        """The teacher unit of each student, or the index of the field that is 0."""
         return np.minimum(np.arange(self.K), self.M)
 
     @property
     def difference(self) -> np.ndarray:
-        """The place of each student's u among the fields."""
+        """The index of each student's u among the fields."""
         return self.M + 1 + np.arange(self.K)
 
 
 class Differences(NamedTuple):
-    """rho (K, M, ...) and d (K, K, ...)."""
+    """Products of differences: rho (K, M, ...) and d (K, K, ...)."""
 
     rho: Array
     d: Array
 
 
 class Lane(NamedTuple):
-    """Start and parameters of a lane: a time, rho and d there, T (M, M), the second layer v (K,) and eta."""
+    """Start and parameters of a batch element: initial time, rho and d, T (M, M), the second layer v (K,), and eta."""
 
     begin: Array
     differences: Differences
@@ -92,14 +94,17 @@ class Lane(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A Gaussian measure of y (M of them), a field that is 0, and u (K): covariances (n, n, ..., L), mass (..., L)."""
+    """Gaussian measure of M fields y, a field that is 0, and K fields u.
+
+    It has covariances (n, n, ..., L) and a mass (..., L).
+    """
 
     C: Array
     mass: Array
 
 
 def measure_of(near: Near, lane: Lane) -> Measure:
-    """The distribution of the fields."""
+    """Return the distribution of the fields."""
     rho, d = lane.differences
     K, M, lanes = near.K, near.M, rho.shape[-1]
     C = jnp.zeros((M + 1 + K, M + 1 + K, lanes))
@@ -108,7 +113,10 @@ def measure_of(near: Near, lane: Lane) -> Measure:
 
 
 def times_slope(near: Near, measure: Measure, tau: np.ndarray) -> Measure:
-    """Multiply a measure by g'(x_k) of each student k at each tau: C (n, n, K, nodes, ...), mass (K, nodes, ...)."""
+    """Multiply a measure by g'(x_k) for each student k at each tau.
+
+    Returns C (n, n, K, nodes, ...) and the mass (K, nodes, ...).
+    """
     C, mass = measure
     onto = jnp.moveaxis(_on_line(near, C, tau), 2, 0)
     share, factor = _slope(near, C, tau)
@@ -116,7 +124,7 @@ def times_slope(near: Near, measure: Measure, tau: np.ndarray) -> Measure:
 
 
 def product_with_error(near: Near, measure: Measure, rows: Array, v: Array) -> Array:
-    """Average e z (..., L), for a z whose covariances with the fields are `rows` (n, ..., L)."""
+    """Average e z (..., L) for a z with the covariances `rows` (n, ..., L) with the fields."""
     s, weight = legendre(NODES)
     C, unit, u = measure.C, near.unit, near.difference
     share, factor = _slope(near, C, s)
@@ -134,12 +142,15 @@ def square_of_error(near: Near, measure: Measure, v: Array) -> Array:
 
 
 def _on_line(near: Near, rows: Array, tau: np.ndarray) -> Array:
-    """The rows (n, ...) of fields, at x_k: (K, nodes, ...)."""
+    """Interpolate the rows (n, ...) of fields at x_k, giving (K, nodes, ...)."""
     return rows[near.unit][:, None] + _beside(tau, rows) * rows[near.difference][:, None]
 
 
 def _slope(near: Near, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
-    """Factors of a slope g'(x_k): of what it subtracts from covariances, and of the mass, (K, nodes, ..., L)."""
+    """Return the factors of a slope g'(x_k), (K, nodes, ..., L).
+
+    The first multiplies the terms that it subtracts from covariances, the second the mass.
+    """
     unit, u, t = near.unit, near.difference, _beside(tau, C[0])
     variance = C[unit, unit][:, None] + t * (2 * C[unit, u][:, None] + t * C[u, u][:, None])
     if near.linear:
@@ -148,12 +159,12 @@ def _slope(near: Near, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
 
 
 def _beside(tau: np.ndarray, rows: Array) -> np.ndarray:
-    """The values of tau (nodes,), with further axes for those of rows (n, ...) but the first."""
+    """Append axes to tau (nodes,) for all axes of rows (n, ...) except the first."""
     return tau.reshape(-1, *[1] * (rows.ndim - 1))
 
 
 def rates(near: Near, lane: Lane) -> Differences:
-    """Time derivatives of rho and d."""
+    """Compute the time derivatives of rho and d."""
     M, v, eta, end = near.M, lane.v, lane.eta, np.ones(1)
     of_one = jax.tree.map(lambda part: part[..., 0, :], times_slope(near, measure_of(near, lane), end))
     pull = v * product_with_error(near, Measure(of_one.C[:, :, None], of_one.mass), of_one.C, v)  # (n, K, L)
@@ -166,12 +177,17 @@ def rates(near: Near, lane: Lane) -> Differences:
 
 
 def error(near: Near, lane: Lane) -> Array:
-    """The generalization error (L,)."""
+    """Compute the generalization error (L,)."""
     return square_of_error(near, measure_of(near, lane), lane.v) / 2
 
 
 def packed(differences: Differences) -> Array:
-    """Logarithms of the sizes of d and of both, then d over the one and rho over the other, as rows (C, L)."""
+    """Pack differences into rows (C, L).
+
+    The first rows are logarithms of the size of d and of the joint size. Then follow d and rho divided by these sizes.
+
+    The rows are logarithms of the size of d and of the joint size, then d and rho divided by these sizes.
+    """
     rho, d = differences
     K, lanes = len(d), d.shape[-1]
     sizes = _sizes(differences)
@@ -187,18 +203,18 @@ def _sizes(differences: Differences) -> tuple[Array, Array]:
 
 
 def unpacked(near: Near, rows: Array) -> Differences:
-    """The differences from rows."""
+    """Return the differences from rows."""
     K, M, lanes = near.K, near.M, rows.shape[-1]
     d, rho = rows[2 : 2 + K * K].reshape(K, K, lanes), rows[2 + K * K :].reshape(K, M, lanes)
     return Differences(jnp.exp(rows[1]) * rho, jnp.exp(rows[0]) * d)
 
 
 def field(near: Near, lane: Lane, rows: Array) -> Array:
-    """Compute the time derivative of the rows (C, L), see `packed`."""
+    """Compute the time derivative of the rows (C, L) of `packed`."""
     at = unpacked(near, rows)
     change, (size, both) = rates(near, lane._replace(differences=at)), jnp.exp(rows[:2])
     K, lanes = near.K, rows.shape[-1]
-    # of the sizes of what the rows stand for: with those of the first two rows, rounding of the directions would grow
+    # sizes of the unpacked differences: with the sizes in the first two rows, rounding of the directions would grow
     own, both_own = _sizes(at)
     growth = jnp.trace(change.d) / own
     of_both = (own * jnp.trace(change.d) + jnp.sum(at.rho * change.rho, axis=(0, 1))) / both_own**2
@@ -209,7 +225,9 @@ def field(near: Near, lane: Lane, rows: Array) -> Array:
 
 @quickly_compiled
 def solve_near(near: Near, lane: Lane, times: Array, most: Array) -> tuple[Array, Array]:
-    """Integrate rho and d of lanes, the last axis; return eps_g (T, L), and True for lanes that reach the last time.
+    """Integrate rho and d for a batch along the last axis.
+
+    Returns eps_g (T, L), and True for the elements that have reached the last time.
 
     Parameters
     ----------
@@ -218,7 +236,7 @@ def solve_near(near: Near, lane: Lane, times: Array, most: Array) -> tuple[Array
     times
         Recorded times (T,).
     most
-        Largest number of steps.
+        Maximum number of steps.
     """
     rows = packed(lane.differences)
     atol = jnp.full((rows.shape[0], 1), ATOL)
@@ -229,10 +247,11 @@ def solve_near(near: Near, lane: Lane, times: Array, most: Array) -> tuple[Array
 def continued(
     cells: Sequence[NetworkCell], units: Sequence[Units], errors: Sequence[Array], times: Array
 ) -> list[Array]:
-    """The generalization errors (T,) of cells, from differences after the first recorded time at which they are small.
+    """Return the generalization errors (T,) of cells, using differences where the errors are small.
 
-    Those of cells that have noise, decay, dropout or functions of time, change their second layer, or have not
-    specialised, stay as they are.
+    Differences are used after the first recorded time with a small error. Errors do not change for cells with noise,
+    decay, dropout or functions of time, for cells that change their second layer, and for cells that have not
+    specialised.
     """
     found, lanes = list(errors), dict[int, Lane]()
     for at, (cell, own, error) in enumerate(zip(cells, units, errors, strict=True)):
@@ -253,7 +272,10 @@ def continued(
 
 
 def _solve_together(near: Near, lanes: list[Lane], times: Array) -> list[Array | None]:
-    """The errors (T,) of lanes that one program serves; None of a lane that does not reach the last time."""
+    """Compute the errors (T,) of batch elements that share one program.
+
+    The errors are None for an element that does not reach the last time.
+    """
     filled = with_last_again(lanes)
     lane = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *filled)
     with double_precision():
@@ -262,7 +284,10 @@ def _solve_together(near: Near, lanes: list[Lane], times: Array) -> list[Array |
 
 
 def _lane(cell: NetworkCell, units: Units, begin: float) -> Lane | None:
-    """A cell's lane from its units at a time, if these equations hold and all differences are small; else None."""
+    """Return a cell's batch element from its units at a time.
+
+    Returns None unless these equations hold and all differences are small.
+    """
     linear = type(cell.activation) is Linear
     changing = cell.noise > 0 or cell.decay > 0 or cell.eta_v > 0 or cell.sign or cell.drops or bool(cell.controls)
     if changing or cell.K < cell.M or not (linear or type(cell.activation) is Erf):
@@ -280,7 +305,7 @@ def _lane(cell: NetworkCell, units: Units, begin: float) -> Lane | None:
 
 
 def _differences(T: np.ndarray, units: Units) -> Differences:
-    """rho and d of students in the order of the teacher units that they learn."""
+    """Return rho and d of students in the order of the teacher units that they learn."""
     K, M = units.R.shape
     of = np.eye(K, M)  # the teacher unit of each student
     cross = units.R @ of.T

@@ -1,25 +1,25 @@
-r"""Symmetric plateaus of networks of erf units, and the largest rate at which they learn perfectly.
+r"""Symmetric plateaus of networks of erf units, and the maximum learning rate for perfect learning.
 
 **Plateau.** With orthonormal teacher units, w = v = 1 and :math:`R_{im} = R`, :math:`Q_{ii} = Q`, :math:`Q_{ij} = C`,
-all student units resemble all teacher units alike. For :math:`\eta\to 0` the student units coincide, Q = C = M R^2,
-and the derivative of :math:`\epsilon_g` along them vanishes:
+all student units resemble all teacher units equally. For :math:`\eta\to 0` the student units coincide, Q = C = M R^2,
+and the derivative of :math:`\epsilon_g` in their direction vanishes:
 
 .. math:: K^2(2M-1)\,R^4 + 2(K^2-M)\,R^2 - 1 = 0, \qquad\text{so } R^2 = \frac1{K(2K-1)} \text{ for } M = K .
 
-For :math:`\eta > 0` there are two such fixed points: one with Q = C, and the plateau that runs see, with Q > C. Since
-:math:`\Delta = Q - C` never leaves 0, its rate is :math:`\Delta` times :math:`f = \int_0^1 \partial_\Delta
-\dot\Delta(s\Delta)\,ds`; f = 0 and :math:`\dot R = \dot C = 0` have the plateau as their only solution nearby, which is
+For :math:`\eta > 0` there are two such fixed points: one with Q = C, and the plateau with Q > C, which runs approach.
+Since :math:`\Delta = Q - C` never leaves 0, its rate is :math:`\Delta` times :math:`f = \int_0^1 \partial_\Delta
+\dot\Delta(s\Delta)\,ds`. The plateau is the only nearby solution of f = 0 and :math:`\dot R = \dot C = 0`, and is
 followed from :math:`\eta = 0`.
 
-**Escape.** A deviation from a symmetric state falls into parts that permutations of the units do not mix, so the
-Jacobian of all entries of R and Q has the eigenvalues of few small matrices: of the symmetric entries themselves; of a
-part :math:`a_i` in the rows of R, in :math:`Q_{ii}` and in :math:`Q_{ij}` (as :math:`a_i + a_j`), with
-:math:`\sum_i a_i = 0`; of :math:`b_m` in the columns of R; of :math:`a_i b_m`, which is specialisation; and of
-symmetric :math:`Q_{ij}` without diagonal and with vanishing row sums.
+**Escape.** A deviation from a symmetric state decomposes into parts that permutations of the units do not mix. So the
+eigenvalues of the full Jacobian in R and Q are the eigenvalues of few small matrices. The parts are the
+symmetric entries themselves; :math:`a_i` with :math:`\sum_i a_i = 0` in the rows of R, in :math:`Q_{ii}` and in
+:math:`Q_{ij}` (as :math:`a_i + a_j`); :math:`b_m` in the columns of R; :math:`a_i b_m` in R, which is specialisation;
+and symmetric :math:`Q_{ij}` without diagonal and with vanishing row sums.
 
-**Critical rate.** The same at perfect learning, K = M, R = Q = T, where student and teacher units are permuted
-together. The rates are linear and quadratic in :math:`\eta`, so the Jacobian is :math:`\eta(A + \eta B)`, and the
-critical rate is the smallest :math:`\eta` at which an eigenvalue of A + eta B reaches 0.
+**Critical rate.** The same decomposition applies to perfect learning, K = M, R = Q = T, where student and teacher units
+are permuted together. The rates are linear and quadratic in :math:`\eta`, so the Jacobian is
+:math:`\eta(A + \eta B)`, and the critical rate is the smallest :math:`\eta` where an eigenvalue of A + eta B is 0.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from statmech.runtime.programs import quickly_compiled
 from statmech.scenarios.network_matrices import Units
 from theory.networks.equations import Entries, Equations, Rates, Setting, rates
 
-NODES = 8  # of the average over Delta
-STEP, SMALLEST_STEP = 0.25, 1e-4  # of eta, along the plateau
-CLOSE = 1e-13  # of the rates over eta at a fixed point
+NODES = 8  # for the average over Delta
+STEP, SMALLEST_STEP = 0.25, 1e-4  # while the plateau is followed
+CLOSE = 1e-13
 ITERATIONS = 12
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """The symmetric fixed point: its error, its order parameters, and the rate at which deviations grow."""
+    """Symmetric fixed point: its error, its order parameters, and the growth rate of deviations."""
 
     eps_g: float
     R: float
@@ -59,30 +59,30 @@ class Plateau:
 
 
 def plateau(M: int, K: int, eta: float) -> Plateau:
-    r"""The symmetric plateau of K erf units that learn from M orthonormal ones, with w = v = 1.
+    r"""Compute the symmetric plateau of K erf units that learn from M orthonormal ones, with w = v = 1.
 
     .. math:: R_{im} = R, \quad Q_{ii} = Q, \quad Q_{ij} = C \ (i\ne j)
 
-    Students that start alike (Q = C) never leave another fixed point, with a larger error. `theory.networks.plateaus`
-    has the equations.
+    Students with equal starts (Q = C) stay at another fixed point with a larger error. `theory.networks.plateaus` has
+    the equations.
 
     Parameters
     ----------
     M, K : int
         Numbers of teacher and student units.
     eta : float
-        Learning rate of the first layer; 0 for the limit of small rates. The second layer stays fixed.
+        Learning rate of the first layer, or 0 for the limit of small rates. The second layer is fixed.
 
     Returns
     -------
     Plateau
-        With `eps_g`, `R`, `Q`, `C` (NaN for K = 1) and `escape_rate`, the largest real part of the eigenvalues of the
-        Jacobian of all entries of R and Q: deviations grow as :math:`e^{\lambda t}`.
+        Fixed point with `eps_g`, `R`, `Q`, `C` (NaN for K = 1) and `escape_rate`. The latter is the largest real part
+        among the eigenvalues of the Jacobian of all entries: deviations grow as :math:`e^{\lambda t}`.
 
     Raises
     ------
     ScenarioError
-        Where there is no plateau: it ends at some rate.
+        If the rate is too large for a plateau.
 
     Examples
     --------
@@ -101,11 +101,11 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
 
 
 def critical_rate(K: int) -> float:
-    r"""The largest learning rate at which K erf units learn K orthonormal ones perfectly, with w = v = 1.
+    r"""Compute the maximum rate for perfect learning of K orthonormal units by K erf units, with w = v = 1.
 
-    The exact bound of stability of R = Q = T, with all off-diagonal entries. The formula
-    :math:`\sqrt3\,\pi/(K + 3/\sqrt5 - 1)` of textbooks, which leaves these out, is exact for K = 1, and 0.7 % and 0.5 %
-    too high for K = 2 and 3.
+    This is the exact stability limit of R = Q = T, with all off-diagonal entries. The textbook formula
+    :math:`\sqrt3\,\pi/(K + 3/\sqrt5 - 1)` neglects these entries: it is exact for K = 1, and 0.7 % and 0.5 % too high
+    for K = 2 and 3.
 
     Parameters
     ----------
@@ -138,16 +138,19 @@ def critical_rate(K: int) -> float:
 
 
 def _check(**given: float) -> None:
-    """Raise `ScenarioError` for numbers of units below 1, and rates below 0."""
+    """Raise `ScenarioError` for numbers of units below 1, and for rates below 0."""
     for name, value in given.items():
         if name == "eta" and not 0 <= value < np.inf:
             raise ScenarioError([((name,), f"must be a number of at least 0, not {value}")])
         if name != "eta" and not (value == int(value) and value >= 1):
-            raise ScenarioError([((name,), f"must be a whole number of at least 1, not {value}")])
+            raise ScenarioError([((name,), f"must be an integer of at least 1, not {value}")])
 
 
 def _symmetric(K: int, M: int, values: Array) -> Units:
-    """Units with R, C and Delta (R and Q for K = 1), arrays of any shape that becomes the last axes."""
+    """Make units with R, C and Delta (R and Q for K = 1).
+
+    The values are arrays of any shape, which becomes the last axes.
+    """
     R, C, over = (values[0], values[1], values[2]) if K > 1 else (values[0], 0.0 * values[1], values[1])
     xp, shape = (jnp if isinstance(values, jax.Array) else np), np.shape(R)
     diagonal = np.eye(K).reshape(K, K, *[1] * len(shape))
@@ -155,7 +158,10 @@ def _symmetric(K: int, M: int, values: Array) -> Units:
 
 
 def _setting(M: int, eta: float, lanes: int) -> Setting:
-    """Orthonormal teacher units and w = 1, without noise, decay and dropout, in so many lanes."""
+    """Return run-time arguments for orthonormal teacher units and w = 1.
+
+    There is no noise, decay or dropout, and `lanes` is the batch size.
+    """
     zero = np.zeros(lanes)
     T = np.broadcast_to(np.eye(M)[..., None], (M, M, lanes))
     return Setting({}, zero + eta, zero, zero, zero, zero, T, np.ones((M, lanes)))
@@ -183,7 +189,7 @@ def _entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], M: int)
 
 
 def _balance(equations: Equations, values: Array, eta: Array) -> Array:
-    """The rates of R and C over eta, and f; of R and Q for K = 1."""
+    """Compute the rates of R and C over eta, and f, or the rates of R and Q for K = 1."""
     K, M = equations.K, equations.M
     entries = _entries(K, [(0, 0)], [(0, 0), (0, 1)], M)
 
@@ -202,7 +208,7 @@ def _balance(equations: Equations, values: Array, eta: Array) -> Array:
 
 @quickly_compiled
 def _balance_and_slopes(equations: Equations, values: Array, eta: Array) -> tuple[Array, Array, Array]:
-    """The balance, and its derivatives with respect to values and eta."""
+    """Compute the balance and its derivatives with respect to values and eta."""
 
     def of(values: Array, eta: Array) -> tuple[Array, Array]:
         balance = _balance(equations, values, eta)
@@ -213,7 +219,10 @@ def _balance_and_slopes(equations: Equations, values: Array, eta: Array) -> tupl
 
 
 def _followed(K: int, M: int, eta: float) -> np.ndarray:
-    """R, C and Delta of the plateau at a rate, followed from rate 0 by Newton's method."""
+    """Follow the plateau from rate 0 to this rate by Newton's method.
+
+    Returns R, C and Delta.
+    """
     equations = Equations(family_of(Erf()), K, M)
     square = (M - K**2 + np.sqrt((M - K**2) ** 2 + K**2 * (2 * M - 1))) / (K**2 * (2 * M - 1))
     values = np.array([np.sqrt(square), M * square, 0.0][: 3 if K > 1 else 2])
@@ -237,7 +246,7 @@ def _followed(K: int, M: int, eta: float) -> np.ndarray:
 
 
 def _newton(equations: Equations, values: np.ndarray, eta: float) -> np.ndarray:
-    """The fixed point near these values; NaN if Newton's method does not converge."""
+    """Find the fixed point near these values, or return NaN if Newton's method does not converge."""
     for _ in range(ITERATIONS):
         balance, slope, _ = _balance_and_slopes(equations, values, eta)
         change = np.linalg.solve(np.asarray(slope), np.asarray(balance))
@@ -250,18 +259,18 @@ def _newton(equations: Equations, values: np.ndarray, eta: float) -> np.ndarray:
 
 
 def _error(K: int, M: int, R: float, Q: float, C: float) -> float:
-    """eps_g at the plateau, from I2 of erf units."""
+    """Compute eps_g at the plateau from I2 of erf units."""
     others = K * (K - 1) * np.arcsin(C / (1 + Q)) if K > 1 else 0.0
     students = K * np.arcsin(Q / (1 + Q)) + others
     return float((students + M * np.pi / 6 - 2 * K * M * np.arcsin(R / np.sqrt(2 * (1 + Q)))) / np.pi)
 
 
 Direction = tuple[np.ndarray, np.ndarray]  # changes of R (K, M) and Q (K, K)
-Around = tuple[Entries, list[list[Direction]]]  # entries that determine a direction, and each part's directions
+Around = tuple[Entries, list[list[Direction]]]  # entries that determine a direction, and the directions of each part
 
 
 def _around_plateau(K: int, M: int) -> Around:
-    """Directions around a symmetric state, part by part."""
+    """Return the directions around a symmetric state, part by part."""
     zero, off, one = np.zeros((K, M)), 1 - np.eye(K), np.ones((K, M))
     a, b = _opposite(K), _opposite(M)
     none = np.zeros((K, K))
@@ -277,7 +286,7 @@ def _around_plateau(K: int, M: int) -> Around:
 
 
 def _around_learnt(K: int) -> Around:
-    """Directions around perfect learning, part by part."""
+    """Return the directions around perfect learning, part by part."""
     zero, off, a = np.zeros((K, K)), 1 - np.eye(K), _opposite(K)
     both, turn = off * (a[:, None] + a), np.zeros((K, K))
     turn[:3, :3] = np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]) if K > 2 else 0.0
@@ -292,12 +301,12 @@ def _around_learnt(K: int) -> Around:
 
 
 def _opposite(n: int) -> np.ndarray:
-    """1, -1, 0, ..., 0; zeros for one unit."""
+    """Return the vector (1, -1, 0, ..., 0), or zeros for n = 1."""
     return np.array([1.0, -1.0, *[0.0] * n])[:n] * (n > 1)
 
 
 def _square(K: int) -> np.ndarray:
-    """A symmetric matrix without diagonal whose rows sum to 0; there is none for K < 4."""
+    """Return a symmetric matrix without diagonal whose rows sum to 0, or zeros for K < 4."""
     a, b = np.zeros(K), np.zeros(K)
     if K > 3:
         a[:2], b[2:4] = [1, -1], [1, -1]
@@ -305,7 +314,7 @@ def _square(K: int) -> np.ndarray:
 
 
 def _matrices(equations: Equations, units: Units, around: Around) -> list[tuple[np.ndarray, np.ndarray]]:
-    """A and B of each part: the Jacobian of the part is eta (A + eta B)."""
+    """Return A and B of each part, whose Jacobian is eta (A + eta B)."""
     entries, parts = around
     bases = [_independent(part) for part in parts]
     directions = [direction for basis in bases for direction in basis]
@@ -344,5 +353,5 @@ def _independent(part: list[Direction]) -> list[Direction]:
 
 
 def _largest(matrices: list[tuple[np.ndarray, np.ndarray]], eta: float) -> float:
-    """The largest real part of the eigenvalues of A + eta B over all parts."""
+    """Return the largest real part among the eigenvalues of A + eta B in all parts."""
     return max(float(np.max(np.linalg.eigvals(A + eta * B).real)) for A, B in matrices)

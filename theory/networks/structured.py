@@ -1,9 +1,9 @@
-r"""The order-parameter equations of networks for inputs of unequal variance, in the limit N -> infinity.
+r"""Order-parameter equations of networks for inputs of unequal variance, in the limit N -> infinity.
 
-In the directions of mode a (`statmech.modes`) inputs have variance :math:`l_a/N`; :math:`\nu_a` is their fraction of
-all, and :math:`T_a` their part of the squared length of each teacher unit. The products per N of the parts of weight
-vectors in these directions are :math:`R^a_{im}`, :math:`Q^a_{ij}` and :math:`T_aT_{mn}`, together :math:`G^a`, and
-fields have the covariances
+In the directions of mode a (`statmech.modes`) inputs have variance :math:`l_a/N`. A fraction :math:`\nu_a` of all
+directions belongs to the mode, and a fraction :math:`T_a` of the squared length of each teacher unit. Projected on
+these directions, weight vectors have the products per N :math:`R^a_{im}`, :math:`Q^a_{ij}` and :math:`T_aT_{mn}`,
+together :math:`G^a`, and fields have the covariances
 
 .. math:: H = \sum_a l_aG^a .
 
@@ -18,9 +18,9 @@ and f depends on the fields alone. So Stein's lemma closes the equations: with t
    \dot Q^a_{ij} &= l_a\left[(AG^a)_{ij} + (AG^a)_{ji} + \nu_a\langle f_if_j\rangle\right] - 2\nu Q^a_{ij}, \\
    \dot v_i &= \eta_v\,\langle g(h_i)\,e\rangle .
 
-Students start isotropic but for their parts along the teacher: :math:`R^a = T_aR` and, with :math:`P = RT^{-1}R^T`,
-:math:`Q^a = T_aP + \nu_a(Q - P)`. For one mode these are the equations of `theory.networks.equations`; Yoshida & Okada
-(2019) have them for erf units.
+Except for their parts parallel to the teacher, students start isotropic: :math:`R^a = T_aR` and, with
+:math:`P = RT^{-1}R^T`, :math:`Q^a = T_aP + \nu_a(Q - P)`. For a single mode these are the equations of
+`theory.networks.equations`. Yoshida & Okada (2019) derive the equations for erf units.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from theory.numerics.lanes import check_complete, side_by_side, with_last_again
 
 
 class Directions(NamedTuple):
-    """Modes of each lane (d, L): l, nu and T_a."""
+    """Modes of each batch element (d, L): l, nu and T_a."""
 
     variances: Array
     shares: Array
@@ -66,7 +66,7 @@ class Directions(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """The units of a cell at all times: by their weights and by their fields, and T (M, M) of the teacher's fields."""
+    """Units of a cell at all times, by weights and by fields, and T (M, M) of the teacher's fields."""
 
     weights: Units
     fields: Units
@@ -74,14 +74,14 @@ class Solution(NamedTuple):
 
 
 def modes_at(cell: NetworkCell) -> Modes:
-    """The modes of a cell's inputs, as few as have the same sums."""
+    """Return the modes of a cell's inputs, merged to the smallest number with the same sums."""
     modes = cell.inputs.modes(cell.N)
-    assert modes is not None  # or the scenario would have been refused
+    assert modes is not None  # scenarios without modes have no equations
     return condensed(modes)
 
 
 def start_of(cell: NetworkCell, modes: Modes) -> Units:
-    """R (d, K, M), Q (d, K, K) and v (K,) at t = 0."""
+    """Return R (d, K, M), Q (d, K, K) and v (K,) at t = 0."""
     assert modes.teacher is not None
     R, Q, v = cell.units
     along = R @ np.linalg.pinv(cell.T, hermitian=True) @ R.T
@@ -90,7 +90,7 @@ def start_of(cell: NetworkCell, modes: Modes) -> Units:
 
 
 def in_fields(directions: Directions, units: Units) -> Units:
-    """The covariances of fields, R (K, M, L) and Q (K, K, L), from those of the modes (d, ...)."""
+    """Sum over modes (d, ...) to get the covariances of fields, R (K, M, L) and Q (K, K, L)."""
 
     def summed(part: Array) -> Array:
         return jnp.sum(directions.variances[:, None, None] * part, axis=0)
@@ -99,7 +99,7 @@ def in_fields(directions: Directions, units: Units) -> Units:
 
 
 def rates(equations: Equations, setting: Setting, directions: Directions, units: Units) -> Units:
-    """Time derivatives of R (d, K, M, L), Q (d, K, K, L) and v (K, L)."""
+    """Compute the time derivatives of R (d, K, M, L), Q (d, K, K, L) and v (K, L)."""
     K = equations.K
     (R, Q, v), (l, nu, power) = units, (part[:, None, None] for part in directions)
     seen = jnp.sum(directions.variances * directions.teacher, axis=0)
@@ -119,7 +119,7 @@ def rates(equations: Equations, setting: Setting, directions: Directions, units:
 
 
 def packed(units: Units) -> Array:
-    """R, the upper triangles of Q, and v as rows (C, ...)."""
+    """Pack R, the upper triangles of Q, and v into rows (C, ...)."""
     R, Q, v = units
     i, j = np.triu_indices(Q.shape[1])
     xp = np if isinstance(R, np.ndarray) else jnp
@@ -128,7 +128,7 @@ def packed(units: Units) -> Array:
 
 
 def unpacked(equations: Equations, modes: int, rows: Array) -> Units:
-    """R (d, K, M, ...), Q (d, K, K, ...) and v (K, ...) from rows (C, ...)."""
+    """Return R (d, K, M, ...), Q (d, K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M, lanes = equations.K, equations.M, rows.shape[1:]
     i, j = np.triu_indices(K)
     place = np.zeros((K, K), int)
@@ -142,7 +142,9 @@ def unpacked(equations: Equations, modes: int, rows: Array) -> Units:
 def solve_lanes(
     equations: Equations, setting: Setting, directions: Directions, start: Array, times: Array, most: Array
 ) -> tuple[Array, Array]:
-    """Integrate the state's rows (T, C, L); also return True for lanes that have reached the last time.
+    """Integrate the state's rows (T, C, L) of a batch.
+
+    Also returns True for the elements that have reached the last time.
 
     Parameters
     ----------
@@ -153,7 +155,7 @@ def solve_lanes(
     times
         Recorded times (T,).
     most
-        Largest number of steps.
+        Maximum number of steps.
     """
     modes = directions.variances.shape[0]
 
@@ -165,10 +167,10 @@ def solve_lanes(
 
 
 def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Solution]:
-    """The solution of each cell at each time, R (T, K, M), Q (T, K, K) and v (T, K).
+    """Solve each cell at each time: R (T, K, M), Q (T, K, K) and v (T, K).
 
-    Raises `SolverError` if the integration stops early. Cells of one activation with as many units and modes are
-    integrated side by side.
+    Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units and modes
+    are integrated in parallel.
     """
     check_fork()
     of = [modes_at(cell) for cell in cells]
@@ -188,7 +190,10 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[So
 def _solve_together(
     equations: Equations, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
 ) -> list[Solution]:
-    """The solutions of cells that one program serves; lanes and times are filled up."""
+    """Solve cells that share one program.
+
+    Cells and times are padded to common sizes.
+    """
     lanes = with_last_again(range(len(cells)))
     start = np.stack([packed(start_of(cells[at], modes[at])) for at in lanes], axis=-1)
     directions = Directions(
@@ -205,7 +210,7 @@ def _solve_together(
 
 
 def _solution(equations: Equations, cell: NetworkCell, modes: Modes, rows: np.ndarray) -> Solution:
-    """The solution of a cell from its rows (T, C)."""
+    """Return the solution of a cell from its rows (T, C)."""
     R, Q, v = unpacked(equations, modes.variances.size, rows.T)
     assert modes.teacher is not None
 

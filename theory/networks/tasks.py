@@ -1,18 +1,18 @@
-r"""The order-parameter equations of a network that learns several tasks online, for N -> infinity.
+r"""Order-parameter equations of a network that learns several tasks online, for N -> infinity.
 
-The teacher units of all tasks together have the products T; task k has output weights :math:`W_k`, zero but on its own
-units, and the student a head :math:`V_k` for it, or one head V for all tasks. At time t an example is one of task k
-with probability :math:`p_k(t)` (`statmech.protocols`). With the rates :math:`\dot R^{(k)}`, ... of
+The teacher units of all tasks together have the products T. Task k has output weights :math:`W_k`, which vanish except
+on its own units, and the student has a head :math:`V_k` for it, or one head V for all tasks. At time t an example
+belongs to task k with probability :math:`p_k(t)` (`statmech.protocols`). With the rates :math:`\dot R^{(k)}`, ... in
 `theory.networks.equations` for the weights :math:`W_k` and :math:`V_k`,
 
 .. math:: \dot R = \sum_k p_k\dot R^{(k)}, \qquad \dot Q = \sum_k p_k\dot Q^{(k)}, \qquad \dot V_k = p_k\dot v^{(k)},
 
-and :math:`\dot V = \sum_k p_k\dot v^{(k)}` of a shared head: everything is an average over examples. Averages over the
-fields do not depend on weights, and are computed once for all tasks. A step that averages b examples moves as far as b
-steps of one example each with the rates :math:`\eta/b`, :math:`\eta_v/b` and :math:`\nu/b`: only
-:math:`\eta^2` becomes :math:`\eta^2/b`.
+and :math:`\dot V = \sum_k p_k\dot v^{(k)}` for a shared head: all rates are averages over examples. Averages over the
+fields do not depend on weights, and are computed once for all tasks. A step that averages b examples is equivalent to
+b steps with one example each at the rates :math:`\eta/b`, :math:`\eta_v/b` and :math:`\nu/b`: only :math:`\eta^2`
+becomes :math:`\eta^2/b`.
 
-The probabilities jump where a piece of the protocol begins, so that each piece is integrated by itself.
+The probabilities jump where a piece of the protocol begins, so that pieces are integrated separately.
 """
 
 from __future__ import annotations
@@ -43,24 +43,30 @@ from theory.numerics.pieces import in_pieces
 
 @dataclass(frozen=True)
 class TaskEquations:
-    """Static arguments of the compiled solver: those of one network with the teacher units of all tasks, and the number
-    of the student's heads, one for each task or one for all."""
+    """Static arguments of the compiled solver.
+
+    `network` are the arguments of one network with the teacher units of all tasks. `heads` is the number of the
+    student's heads, either one for each task or one for all.
+    """
 
     network: Equations
     heads: int
 
 
 class TaskSetting(NamedTuple):
-    """Run-time arguments, lanes last: those of a network, with weights w (tasks, M, L), and the examples of a step."""
+    """Run-time arguments with the batch as last axis.
+
+    `network` has weights w (tasks, M, L), and `batch` is the number of examples per step.
+    """
 
     network: Setting
     batch: Array
 
 
 def task_rates(equations: TaskEquations, setting: TaskSetting, units: Units, shares: Array) -> Rates:
-    """Time derivatives of R's and Q's entries (n, L) and of the heads (heads, K, L), for shares (tasks, L) of tasks.
+    """Compute the time derivatives of entries of R and Q (n, L) and of the heads (heads, K, L).
 
-    `units` are R (K, M, L), Q (K, K, L) and the heads v (heads, K, L).
+    `shares` are the fractions (tasks, L) of tasks. `units` are R (K, M, L), Q (K, K, L) and the heads v (heads, K, L).
     """
     network, batch = setting
     entries = one_task.every_entry(equations.network.K, equations.network.M)
@@ -77,19 +83,19 @@ def task_rates(equations: TaskEquations, setting: TaskSetting, units: Units, sha
 
 
 def packed(units: Units) -> Array:
-    """R, the upper triangle of Q, and the heads as rows (C, ...)."""
+    """Pack R, the upper triangle of Q, and the heads into rows (C, ...)."""
     return one_task.packed(units._replace(v=units.v.reshape(-1, *units.v.shape[2:])))
 
 
 def unpacked(equations: TaskEquations, rows: Array) -> Units:
-    """R (K, M, ...), Q (K, K, ...) and the heads v (heads, K, ...) from rows (C, ...)."""
+    """Return R (K, M, ...), Q (K, K, ...) and the heads v (heads, K, ...) from rows (C, ...)."""
     heads = rows[-equations.heads * equations.network.K :]
     units = one_task.unpacked(equations.network, rows)
     return units._replace(v=heads.reshape(equations.heads, equations.network.K, *rows.shape[1:]))
 
 
 def field(equations: TaskEquations, setting: TaskSetting, shares: Array, rows: Array) -> Array:
-    """The time derivative of the state's rows (C, L)."""
+    """Compute the time derivative of the state's rows (C, L)."""
     R, Q, v = task_rates(equations, setting, unpacked(equations, rows), shares)
     return jnp.concatenate([R, Q, v.reshape(-1, v.shape[-1])])
 
@@ -98,7 +104,9 @@ def field(equations: TaskEquations, setting: TaskSetting, shares: Array, rows: A
 def solve_piece(
     equations: TaskEquations, setting: TaskSetting, shares: Array, start: Array, times: Array, most: Array
 ) -> tuple[Array, Array]:
-    """Integrate the state's rows (T, C, L) with constant probabilities of tasks; also return True for complete lanes.
+    """Integrate the state's rows (T, C, L) with constant probabilities of tasks.
+
+    Also returns True for the elements that have reached the last time.
 
     Parameters
     ----------
@@ -107,7 +115,7 @@ def solve_piece(
     shares
         Probabilities of the tasks (tasks, L).
     start, times, most
-        Those of `theory.networks.equations.solve_lanes`, from the beginning of the piece.
+        Arguments of `theory.networks.equations.solve_lanes`, from the beginning of the piece.
     """
     atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.network.approximate else RTOL
 
@@ -120,7 +128,10 @@ def solve_piece(
 def solve_tasks(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The state's rows (T, C, L) of a cell in each lane, whose pieces begin together, and which lanes are complete."""
+    """Integrate the state's rows (T, C, L) of a batch of cells whose pieces begin together.
+
+    Also returns a mask of elements that have reached the last time.
+    """
     start = np.stack([packed(cell.units) for cell in cells], axis=-1)
     most = np.int64(MAX_STEPS_LESS if equations.network.approximate else MAX_STEPS)
 
@@ -136,10 +147,10 @@ def solve_tasks(
 
 
 def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> list[Units]:
-    """R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell at each time.
+    """Compute R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell at each time.
 
-    Raises `SolverError` if the integration stops early. Cells with as many units and heads whose pieces begin together
-    are integrated side by side, and those that differ in N only share a solution.
+    Raises `SolverError` if the integration stops early. Cells with the same numbers of units and heads whose pieces
+    begin together are integrated in parallel. Cells that differ only in N share a solution.
     """
     check_fork()
     t = np.asarray(list(times), float)
@@ -156,7 +167,10 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
 
 
 def errors_of(cell: NetworkTaskCell, units: Units) -> np.ndarray:
-    """The generalization errors (T, tasks) of a cell from its units R (T, K, M), Q (T, K, K) and v (T, heads, K)."""
+    """Compute the generalization errors (T, tasks) of a cell.
+
+    The units are R (T, K, M), Q (T, K, K) and v (T, heads, K).
+    """
     R, Q, v = units
     heads, averages = np.broadcast_to(v, (len(v), cell.tasks, cell.K)), averages_of(cell.activation)
     errors = [generalization_error(averages, cell.T, w, R, Q, heads[:, task]) for task, w in enumerate(cell.w)]
@@ -164,22 +178,22 @@ def errors_of(cell: NetworkTaskCell, units: Units) -> np.ndarray:
 
 
 def equations_of(cell: NetworkTaskCell) -> TaskEquations:
-    """Return the static arguments that the program of a cell is compiled for."""
+    """Return the static arguments for the compiled program of a cell."""
     return TaskEquations(one_task.equations_of(cell), cell.heads)
 
 
 def setting_of(cells: Sequence[NetworkTaskCell]) -> TaskSetting:
-    """The run-time arguments of cells, a lane each."""
+    """Return the run-time arguments of cells as a batch."""
     return TaskSetting(one_task.setting_of(cells), np.array([cell.batch for cell in cells], float))
 
 
 def _identity(cell: NetworkTaskCell) -> tuple[Any, ...]:
-    """Return all that a cell's equations and their start depend on."""
+    """Return a key with everything that determines a cell's equations and start."""
     return (*one_task.identity_of(cell), cell.overlap, cell.batch, cell.protocol)
 
 
 def _solve_together(equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray) -> list[Units]:
-    """The units of cells that one program serves; lanes are filled up."""
+    """Solve cells that share one program, padded to a common batch size."""
     filled = with_last_again(cells)
     rows, completed = solve_tasks(equations, filled, times)
     found = [rows[..., at] for at in range(len(cells))]

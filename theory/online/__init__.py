@@ -1,1 +1,1 @@
-"""Order-parameter equations of students who learn online."""
+"""Order-parameter equations of online learning."""

@@ -1,4 +1,4 @@
-r"""Gaussian averages of a learning rule, from the rule itself.
+r"""Gaussian averages of any learning rule, by quadrature.
 
 Let :math:`\theta` be the angle between teacher and student, :math:`\gamma = \cot\theta`, :math:`p_f` the label
 noise. The stability :math:`\kappa = \sigma u` has the density
@@ -6,16 +6,16 @@ noise. The stability :math:`\kappa = \sigma u` has the density
 .. math:: p(\kappa) = 2\varphi(\kappa)\,[p_f + (1-2p_f)\,\Phi(\gamma\kappa)],
 
 so :math:`\langle fu\rangle = \eta\int p\, g\,\kappa` and :math:`\langle f^2\rangle = \eta^2\int p\, g^2`. The
-label jumps where v does; Stein's lemma turns that jump into the *response*
+label jumps at v = 0. Stein's lemma turns this jump into the *response*
 
 .. math:: \langle\partial f/\partial v\rangle = \eta\,(1-2p_f)\sqrt{2/\pi}\int \varphi(z)\, g(z\sin\theta)\,dz ,
 
 from which :math:`\langle f h\rangle` follows for every field h, without a 0/0 at R = 0 or R = 1.
 
 For two students, student 2 is integrated conditionally on student 1: :math:`\kappa_2 = q\kappa_1 + pz`,
-:math:`p = \sqrt{1-q^2}`, and given both the label is right with probability
-:math:`\Phi((\gamma_1\kappa_1 + rz)/\sqrt{1-r^2})`, where r is the correlation of z with the part of
-the teacher's field that :math:`\kappa_1` does not determine. With c the transverse cosine,
+:math:`p = \sqrt{1-q^2}`. Given both, the label is right with probability
+:math:`\Phi((\gamma_1\kappa_1 + rz)/\sqrt{1-r^2})`. Here r is the correlation between z and the part of
+the teacher's field that :math:`\kappa_1` does not determine. With the transverse cosine c,
 
 .. math:: pr = \cos\theta_2\sin\theta_1 - c\,\cos\theta_1\sin\theta_2, \qquad
           p\sqrt{1-r^2} = \sin\theta_2\sqrt{1-c^2},
@@ -38,7 +38,7 @@ from statmech.numerics.gaussian import NODES, TAIL, TINY, Array, density, legend
 from statmech.order_parameters import angle_between
 from statmech.rules import Averages, Rule
 
-WIDTHS = 8.5  # beyond these a sigmoid is constant to 1e-17
+WIDTHS = 8.5  # in widths of a sigmoid, which is constant to 1e-17 outside
 
 
 class Pair(NamedTuple):
@@ -50,7 +50,9 @@ class Pair(NamedTuple):
 
 
 def averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array) -> Averages:
-    """Average one student's step, learning rate included, by closed form, line form or quadrature; arrays broadcast.
+    """Average one student's step, including the learning rate.
+
+    The average uses a closed form, a line form or quadrature. Arrays broadcast.
 
     Parameters
     ----------
@@ -72,7 +74,10 @@ def averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array)
 
 
 def pair_average(rule: Rule, closed: bool, pair: Pair, flip: Array) -> Array:
-    r""":math:`\langle f_1 f_2\rangle` including eta, by closed form, line form or quadrature; arrays broadcast."""
+    r"""Average the product of two students' updates, :math:`\langle f_1 f_2\rangle`, including the learning rate.
+
+    The average uses a closed form, a line form or quadrature. Arrays broadcast.
+    """
     if closed:
         between = angle_between(*pair.angles, pair.c)
         ff = rule.closed_form_pair(pair.angles, between, pair.lengths, flip)
@@ -89,7 +94,9 @@ def _line_pair(rule: Rule, pair: Pair, flip: Array) -> Array:
 
 
 def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> Averages:
-    """Average one student's step for learning rate 1 by quadrature cut at the kinks; scalars.
+    """Average one student's step for learning rate 1, by quadrature cut at the kinks.
+
+    All arguments are scalars.
 
     Parameters
     ----------
@@ -117,7 +124,7 @@ def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int 
 
 
 def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> Array:
-    r""":math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature; scalars."""
+    r"""Compute :math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature. All arguments are scalars."""
     (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.angles)) for f in (jnp.sin, jnp.cos))
     between = angle_between(*pair.angles, pair.c)
     q, p = jnp.cos(between), jnp.sin(between)
@@ -130,7 +137,7 @@ def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> 
     first, second = (_edges(rule, length) for length in pair.lengths)
 
     def conditional(kappa_1: Array) -> Array:
-        """The average over student 2 at a given stability of student 1."""
+        """Average over student 2 at a given stability of student 1."""
 
         def terms(z: Array) -> Array:
             right = upper_tail(-(gamma * kappa_1 + r * z) / root)
@@ -151,9 +158,9 @@ def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> 
 
 
 def _integral(terms: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
-    """The integral over the line by Gauss-Legendre rules between these edges, one panel after the other.
+    """Integrate over the line by Gauss-Legendre rules between these edges, panel by panel.
 
-    Most of a pair's edges coincide or lie beyond all stabilities, and panels without width take no time.
+    Most edges of a pair coincide or lie outside the range of stabilities. Empty panels take no time.
     """
     ends = jnp.sort(jnp.clip(edges, -TAIL, TAIL))
     distinct = jnp.diff(ends, prepend=-jnp.inf) > 0
@@ -168,17 +175,17 @@ def _integral(terms: Callable[[Array], Array], edges: Array, nodes: int) -> Arra
 
 
 def _edges(rule: Rule, length: Array) -> Array:
-    """The stabilities at which panels end for a student of this length: the rule's kinks and bends."""
+    """Return the edges of panels for a student of this length: the kinks and bends of the rule."""
     edges = [jnp.asarray(edge, float) for edge in rule.edges(length)]
     return jnp.stack(edges) if edges else jnp.zeros(0)
 
 
 def _around(centre: Array, width: Array) -> Array:
-    """Edges that bracket a sigmoid of the given centre and width."""
+    """Return edges that bracket a sigmoid with the given centre and width."""
     reach = WIDTHS * jnp.abs(width)
     return jnp.stack([jnp.asarray(edge, float) for edge in (centre - reach, centre, centre + reach)])
 
 
 def _cut(*edges: Array) -> Array:
-    """The edges of panels on the whole line cut at 0 and at these edges."""
+    """Return the edges of panels on the line: these edges, 0 and the cutoffs."""
     return jnp.concatenate([jnp.asarray([-TAIL, 0.0, TAIL]), *edges])

@@ -1,15 +1,15 @@
 r"""Order-parameter equations of a student that learns two clusters online, in the limit N -> infinity.
 
-An example of cluster y is :math:`y\,s_y\,\mathbf d` and a part of covariance :math:`\Sigma/N` around it
-(`statmech.convex.clusters`, whose notation this is: :math:`\omega_a, \nu_a, t_a`). A step adds
+An example of cluster y is normal with mean :math:`y\,s_y\,\mathbf d` and covariance :math:`\Sigma/N` (in the notation
+:math:`\omega_a, \nu_a, t_a` of `statmech.convex.clusters`). A step adds
 :math:`f\mathbf x, f = \eta\,y\,g(\kappa, l)`, with the stability :math:`\kappa = yh/l` and the length
-:math:`l = |\mathbf J|/\sqrt N`. The student's weights in the directions of mode a are :math:`\rho_aN\mathbf d_a` and a
-part across, of squared length :math:`NP_a`. So yh is normal of mean :math:`s_ym` and deviation Q,
+:math:`l = |\mathbf J|/\sqrt N`. In the directions of mode a the student's weights are :math:`\rho_aN\mathbf d_a` plus a
+perpendicular part of squared length :math:`NP_a`. So yh is normal with mean :math:`s_ym` and deviation Q,
 
 .. math:: m = \sum_at_a\rho_a, \qquad Q^2 = \sum_a\omega_a(t_a\rho_a^2 + P_a), \qquad
           l^2 = \sum_a(t_a\rho_a^2 + P_a),
 
-and with three averages over both clusters (Stein's lemma gives the second), and the decay :math:`\nu` of weights,
+and with three averages over both clusters (the second by Stein's lemma) and the weight decay :math:`\nu`,
 
 .. math::
     c &= \eta\sum_y\pi_ys_y\langle g\rangle_y, \qquad E = \frac\eta Q\sum_y\pi_y\langle gz\rangle_y, \qquad
@@ -19,8 +19,8 @@ and with three averages over both clusters (Stein's lemma gives the second), and
 
 For the parts :math:`m_a = t_a\rho_a` and :math:`Q_a = \omega_a(t_a\rho_a^2 + P_a)` of m and :math:`Q^2` these are
 :math:`\dot m_a = ct_a + \omega_aEm_a` and :math:`\dot Q_a = 2\omega_a(cm_a + EQ_a) + \omega_a^2\nu_aF`.
-The error is :math:`\epsilon_g = \sum_y\pi_y\Phi(-s_ym/Q)`. We integrate :math:`\log l` and all others in units of l, so
-that the student may grow and shrink without bound.
+The error is :math:`\epsilon_g = \sum_y\pi_y\Phi(-s_ym/Q)`. We integrate :math:`\log l` and all other variables in units
+of l, so that the student may grow and shrink without bound.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ATOL = 1e-12
 
 
 class Course(NamedTuple):
-    """The student at each time, arrays (T,)."""
+    """Student at each time, arrays (T,)."""
 
     m_field: np.ndarray
     length_field: np.ndarray
@@ -51,7 +51,7 @@ class Course(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The averages c, E and F of a step, learning rate included."""
+    """Averages c, E and F over a step, including the learning rate."""
 
     signal: float
     slope: float
@@ -59,7 +59,9 @@ class Step(NamedTuple):
 
 
 def averages_of_step(rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float) -> Step:
-    """Average a step over examples of both clusters, by quadrature cut where the rule jumps or bends.
+    """Average a step over examples of both clusters.
+
+    The quadrature is cut where the rule jumps or bends.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ def averages_of_step(rule: Rule, clusters: TwoClusters, m: float, Q: float, leng
     clusters
         The clusters.
     m, Q
-        Mean of the stabilities, in units of s, and their deviation around it, as multiples of the length.
+        Mean (in units of s) and standard deviation of the stabilities, as multiples of the length.
     length
         Length of the weights.
 
@@ -93,8 +95,10 @@ def averages_of_step(rule: Rule, clusters: TwoClusters, m: float, Q: float, leng
 
 
 class Equations:
-    """The equations of one cell and its clusters, for a solver: rates of log l, rho/l (d,) and P/l^2 (d,), as one
-    vector."""
+    """Equations of one cell and its clusters for a solver.
+
+    The state is one vector: log l, rho/l (d,) and P/l^2 (d,).
+    """
 
     def __init__(self, cell: OnlineCell, clusters: TwoClusters):
         self.cell = cell
@@ -109,16 +113,16 @@ class Equations:
         return np.array([np.log(length), *rho, *((1 - R) * (1 + R) * shares)])
 
     def fields(self, rho: np.ndarray, across: np.ndarray) -> tuple[float, float]:
-        """Return m and Q, in the units of the state."""
+        """Return m and Q in the units of the state."""
         omega, powers = self.clusters.variances, self.clusters.powers
         return float(powers @ rho), float(np.sqrt(omega @ (powers * rho**2 + across)))
 
     def noise(self, F: float) -> np.ndarray:
-        """The growth (d,) of the parts across that single examples cause."""
+        """Return the growth (d,) of the perpendicular parts due to single examples."""
         return self.clusters.variances * self.clusters.shares * F
 
     def rates(self, t: float, values: np.ndarray) -> np.ndarray:
-        """The time derivative (1 + 2d,) of the state."""
+        """Return the time derivative (1 + 2d,) of the state."""
         omega, powers = self.clusters.variances, self.clusters.powers
         length = float(length_of(values[0]))
         rho, across = values[1:].reshape(2, -1)
@@ -127,16 +131,16 @@ class Equations:
         pull = c / length + omega * E * rho
         spread = 2 * omega * E * across + self.noise(F) / length**2
         growth = (powers * rho) @ pull + spread.sum() / 2
-        growth /= powers @ rho**2 + across.sum()  # 1, but for rounding, which would grow as a student shrinks
+        growth /= powers @ rho**2 + across.sum()  # 1 up to rounding errors, which would grow as a student shrinks
         return np.array([growth - self.cell.decay, *(pull - growth * rho), *(spread - 2 * growth * across)])
 
     def course(self, times: np.ndarray) -> Course:
-        """The student at these times (T,)."""
+        """Integrate the equations, and return the student at these times (T,)."""
         start = self.start
         atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
         values = integrated(self.rates, start, times, atol, self.cell.described)
         rho, across = np.split(values[:, 1:], 2, axis=1)
-        units = np.sqrt(rho**2 @ self.clusters.powers + across.sum(axis=1))  # 1, but for rounding
+        units = np.sqrt(rho**2 @ self.clusters.powers + across.sum(axis=1))  # 1 up to rounding
         log_length = values[:, 0] + np.log(units)
         check_lengths(log_length, self.cell.described)
         m, Q = np.array([self.fields(*each) for each in zip(rho, across, strict=True)]).T
@@ -146,7 +150,7 @@ class Equations:
 
 
 def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable[float]) -> list[Course]:
-    """The student of each cell, given with its clusters, at each time.
+    """Solve each cell with its clusters, and return its student at each time.
 
     Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """

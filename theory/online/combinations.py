@@ -1,8 +1,8 @@
-"""The order-parameter equations of many parameter combinations side by side, in one compiled program.
+"""Order-parameter equations of many parameter combinations in parallel, in one compiled program.
 
-Each lane is one of them: `theory.online.equations` for its students, and beside these, where asked for, the
-fluctuations of order 1/N of each student (`theory.fluctuations.student_fluctuations`). A rule's index selects its
-equations.
+Parameter combinations form a batch along the last axis, of length L. Each batch element uses `theory.online.equations`
+for its students and, if requested, `theory.fluctuations.student_fluctuations` for their fluctuations of order 1/N. The
+index of its rule selects the equations.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ from theory.online.rate_terms import ATOL, ATOL_Y
 from theory.online.students import Students
 
 RTOL = 1e-9
-ATOL_1 = 1e-9  # of the fluctuations of order 1/N
+ATOL_1 = 1e-9  # for fluctuations of order 1/N
 
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled solver: rules, closed forms or quadrature, the number of distinct students,
-    whether drift, decay or a schedule may differ from their defaults, whether there are pairs (averages of pairs by
-    quadrature take most of the time, and a single student has none), whether fluctuations are followed, and then
-    whether the rules are linear."""
+    """Static arguments of the compiled solver.
+
+    `closed` selects closed forms instead of quadrature. `students` is the number of distinct students. `changing` is
+    True if drift, decay or a schedule may differ from their defaults. `paired` is True if there are pairs, whose
+    averages by quadrature take most of the time. `corrected` is True if fluctuations are integrated, and `linear` if
+    the rules are then linear.
+    """
 
     rules: tuple[Family, ...]
     closed: bool
@@ -50,8 +53,10 @@ class Equations:
 
 
 class Problem(NamedTuple):
-    """Run-time arguments of the solver, lanes last: a rule's index among all, its parameters, label noise, what
-    changes, initial students, and their fluctuations (5 S, L), or (0, L) where they are not followed."""
+    """Run-time arguments of the solver with the batch as last axis.
+
+    `rule` is the index of the rule. `fluctuations` has shape (5 S, L), or (0, L) if fluctuations are not integrated.
+    """
 
     rule: Array
     parameters: dict[str, Array]
@@ -62,7 +67,10 @@ class Problem(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Arguments of one lane's equations besides the state; t is empty where nothing changes with time."""
+    """Arguments of the equations in addition to the state, for one batch element.
+
+    `t` is empty if nothing changes with time.
+    """
 
     t: Array
     rule: Array
@@ -73,7 +81,10 @@ class Setting(NamedTuple):
 
 @quickly_compiled
 def solve_lanes(equations: Equations, problem: Problem, times: Array, most: Array) -> tuple[Array, ...]:
-    """log l, y, c and the fluctuations' rows (T, ..., L) of L lanes, and whether each has reached the last time."""
+    """Integrate a batch, and return log l, y, c and the rows of the fluctuations (T, ..., L).
+
+    Also returns a mask of elements that have reached the last time.
+    """
     S, pairs, around = equations.students, problem.start.c.shape[0], problem.fluctuations.shape[0]
     cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + around]
     one = jax.vmap(partial(_rates, equations), in_axes=-1, out_axes=-1)
@@ -94,7 +105,7 @@ def solve_lanes(equations: Equations, problem: Problem, times: Array, most: Arra
 
 
 def _rule(equations: Equations, family: Family, setting: Setting) -> Rule:
-    """The rule of a lane at its time."""
+    """Return the rule of a batch element at its time."""
     parameters = setting.parameters
     if equations.changing:
         parameters = {**parameters, "eta": setting.changes.schedule.rate(parameters["eta"], setting.t[0])}
@@ -103,7 +114,7 @@ def _rule(equations: Equations, family: Family, setting: Setting) -> Rule:
 
 
 def _rates(equations: Equations, students: Students, setting: Setting) -> Students:
-    """The time derivative of one lane's students."""
+    """Return the time derivative of the students in one batch element."""
 
     def under(family: Family) -> Callable[[Students], Students]:
         rule, changes = _rule(equations, family, setting), setting.changes if equations.changing else None
@@ -115,7 +126,10 @@ def _rates(equations: Equations, students: Students, setting: Setting) -> Studen
 
 
 def _rates_around(equations: Equations, students: Students, rows: Array, setting: Setting) -> Array:
-    """The time derivative of the fluctuations' rows (5 S, L) of students (S, L), each in a lane of its own."""
+    """Return the time derivative of the fluctuations' rows (5 S, L) for students (S, L).
+
+    Each student is a batch element of its own.
+    """
     log_length, theta = students.log_length.reshape(-1), angle_from_versine(jnp.clip(students.y, 0.0, 2.0)).reshape(-1)
     own: Setting = jax.tree.map(lambda of_lane: jnp.tile(of_lane, equations.students), setting)
     around = Fluctuations(*jnp.split(rows.reshape(5, -1), [3]))
@@ -129,9 +143,10 @@ def _rates_around(equations: Equations, students: Students, rows: Array, setting
 def _around(
     equations: Equations, family: Family, log_length: Array, theta: Array, around: Fluctuations, setting: Setting
 ) -> Fluctuations:
-    """The time derivative of the fluctuations (., L) of a student a lane, under one rule.
+    """Return the time derivative of the fluctuations (., L) under one rule, with a student per batch element.
 
-    Nodes are mapped outside of lanes, so that lanes are the last axis of all arrays: this is several times faster.
+    Nodes are mapped outside of the batch, so that the batch is the last axis of all arrays: this is several times
+    faster.
     """
     length, by_lane = jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST)), partial(jax.vmap, in_axes=-1, out_axes=-1)
 

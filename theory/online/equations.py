@@ -5,9 +5,9 @@ For :math:`\mathbf J_k \leftarrow \mathbf J_k + f_k\mathbf x`, self-averaging gi
 
 .. math:: \dot G_{ij} = \langle f_i h_j\rangle + \langle f_j h_i\rangle + \langle f_i f_j\rangle, \qquad f_0 = 0,
 
-which is eqs (3.5) and (3.6) of Miyoshi, Hara & Okada by the chain rule. As R, q -> 1 those lose their digits: R and
-q round to 1. We integrate them in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - \cos\theta_k` itself, and the cosines
-:math:`c_{kj} = (q_{kj} - R_kR_j)/(\sin\theta_k\sin\theta_j)` of the students' parts across the teacher. With
+which is eqs (3.5) and (3.6) of Miyoshi, Hara & Okada by the chain rule. As R, q -> 1 these equations lose accuracy: R
+and q round to 1. We integrate in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - \cos\theta_k`, and the cosines
+:math:`c_{kj} = (q_{kj} - R_kR_j)/(\sin\theta_k\sin\theta_j)` of the students' parts perpendicular to the teacher. With
 :math:`D_k = \langle\partial f_k/\partial v\rangle` (`statmech.rules.Averages`) and Stein's lemma,
 
 .. math::
@@ -19,12 +19,12 @@ q round to 1. We integrate them in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - 
 
 A teacher that drifts at rate :math:`\delta` (`drift`) turns away from all students, :math:`\dot R_k = -\delta R_k`, so
 with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and :math:`\delta\,(2\rho_k\rho_j -
-c_{kj}(\rho_k^2 + \rho_j^2))`; weights that decay at rate :math:`\nu` (`decay`) lose it in :math:`\log l_k`; and a
-`schedule` lets the learning rate fall (`statmech.schedules`).
+c_{kj}(\rho_k^2 + \rho_j^2))`. Weight decay at rate :math:`\nu` (`decay`) subtracts :math:`\nu` from the rate of
+:math:`\log l_k`. A `schedule` decreases the learning rate (`statmech.schedules`).
 
-No term is larger than the sum's own size when :math:`\theta` is 1e-6, so eps_g keeps its digits to t = 1e6 and beyond.
+No term exceeds the sum in size even when :math:`\theta` is 1e-6, so eps_g keeps its digits for t > 1e6.
 
-Students with equal initial conditions stay equal: one of them, and one pair, represent all (the symmetric reduction).
+Students with equal initial conditions stay equal: one student and one pair represent all (the symmetric reduction).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from theory.online.averages import Pair, averages, pair_average
 from theory.online.rate_terms import rate_terms
 from theory.online.students import Students, pairs
 
-LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
+LONGEST = 300.0  # clipping is harmless: rules with diverging lengths scale with l and have the same rates at any length
 
 
 def rates(
@@ -61,12 +61,12 @@ def rates(
     flip
         Probability that a label is flipped.
     changes
-        Drift and decay; None: both are 0.
+        Drift and decay. None means that both are 0.
     paired
-        False for a single student, whose c means nothing and stays where it is.
+        False for a single student, whose c has no meaning and stays constant.
     """
     theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
-    # computed once, and not in each of the three rates: this halves the time
+    # the barrier prevents a recomputation in each of the three rates, which would double the time
     theta, length = jax.lax.optimization_barrier((theta, length))
     single = averages(rule, closed, theta, length, flip)
     log_rate, y_rate = map(sum, rate_terms(single, students.y, length, changes))
@@ -77,7 +77,7 @@ def rates(
     across = _ratio(single.ff / length**2, sin**2)
     common = pair_average(rule, closed, Pair(angles, students.c, lengths), flip) / prod(lengths)
     c_rate = _ratio(common, prod(_of_pairs(sin))) - students.c / 2 * sum(_of_pairs(across))
-    # identical students stay identical; but q = 1 may be unstable (perceptron), and rounding would separate them
+    # identical students stay identical, but q = 1 may be unstable (perceptron): rounding errors would separate them
     separate = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
     c_rate = jnp.where(separate, c_rate, 0.0)
     if changes is not None:
@@ -102,7 +102,7 @@ def logarithmic_rates(
     flip
         Probability that a label is flipped.
     changes
-        Drift and decay; None: both are 0.
+        Drift and decay. None means that both are 0.
     """
     length, theta = jnp.exp(jnp.clip(state[0], -LONGEST, LONGEST)), jnp.exp(state[1])
     single = averages(rule, closed, theta, length, flip)
@@ -111,12 +111,12 @@ def logarithmic_rates(
 
 
 def log_theta_rate(y_rate: Array, theta: Array) -> Array:
-    """The rate of log theta, from that of y = 1 - cos(theta)."""
+    """Return the rate of log theta from the rate of y = 1 - cos(theta)."""
     return y_rate / (theta * jnp.sin(theta))
 
 
 def _of_pairs(x: Array) -> tuple[Array, Array]:
-    """The values of the first and of the second student of each pair followed, from an array over students (S,)."""
+    """Return the values of the first and second student of each pair, from an array over students (S,)."""
     if x.shape[0] == 1:  # no gather in the common case, where one student represents all
         return x, x
     first, second = pairs(x.shape[0])
@@ -124,5 +124,8 @@ def _of_pairs(x: Array) -> tuple[Array, Array]:
 
 
 def _ratio(x: Array, y: Array) -> Array:
-    """x / y, and 0 where both vanish: a student on the teacher's axis with zero update stays there."""
+    """Return x / y, and 0 where both vanish.
+
+    A student on the teacher's axis with zero update then stays there.
+    """
     return jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), 0.0)

@@ -1,6 +1,6 @@
-"""The terms of one student's rates of log l and y = 1 - R, which `theory.online.equations` derives.
+"""Terms of one student's rates of log l and y = 1 - R, which `theory.online.equations` derives.
 
-They are arithmetic of any arrays, so that theories without JAX (`theory.stopping.attention`) share them.
+The arithmetic works for any arrays, so that theories without JAX (`theory.stopping.attention`) can use it.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ from statmech.numerics.gaussian import Array
 from statmech.rules import Averages
 from statmech.schedules import Changes
 
-ATOL = 1e-12  # of log l and c
-ATOL_Y = 1e-60  # so that 1 - R is accurate to a relative tolerance however small it gets
+ATOL = 1e-12  # for log l and c
+ATOL_Y = 1e-60  # negligible, so that arbitrarily small 1 - R satisfy the relative tolerance
 
 
 class RateTerms(NamedTuple):
-    """The terms of the rates of one student's log l and y = 1 - R: what it learns, its noise, and what changes."""
+    """Terms of the rates of one student's log l and y = 1 - R: learning, noise, and decay or drift."""
 
     log_length: tuple[Array, Array, Array]
     y: tuple[Array, Array, Array]
 
 
 def rate_terms(averages: Averages, y: Array, length: Array, changes: Changes | None) -> RateTerms:
-    """Compute the terms of one student's rates, for any rule with these averages; no `changes`: nothing changes."""
+    """Compute the terms of one student's rates for any rule with these averages.
+
+    Without `changes` there is no drift and no decay.
+    """
     half_diffusion = averages.ff / length**2 / 2
     drift, decay = (0.0, 0.0) if changes is None else (changes.drift, changes.decay)
     return RateTerms(

@@ -1,15 +1,15 @@
-r"""Averages of a step where the deviation of a student's field is not its length.
+r"""Averages over a step for fields whose standard deviation differs from the student's length.
 
 The stability of a student is :math:`\kappa = \sigma h/l` with the length :math:`l = |\mathbf J|/\sqrt N` of its
-weights, whatever the inputs. For inputs that are not isotropic the deviation of the field h is s, and
-:math:`\kappa = r\,\sigma u` with :math:`r = s/l` and the standard normal u: averages are those of
-`theory.online.averages`, at the angle of the fields, for the rule
+weights, whatever the inputs. For anisotropic inputs the field h has the standard deviation s, and
+:math:`\kappa = r\,\sigma u` with :math:`r = s/l` and the standard normal u. Averages follow from
+`theory.online.averages` at the angle of the fields, for the rule
 
 .. math:: g_r(\kappa, l) = g(r\kappa, l) .
 
-Closed forms need a rule that is homogeneous in the stability (`Rule.degree`): :math:`\langle fu\rangle` and the
-response are :math:`r^n` times those at r = 1, :math:`\langle f_1f_2\rangle` is :math:`r_1^nr_2^n` times that. All other
-rules are integrated with kinks and bends at 1/r of their stabilities.
+Closed forms require a rule that is homogeneous in the stability (`Rule.degree`): :math:`\langle fu\rangle` and the
+response scale as :math:`r^n`, and :math:`\langle f_1f_2\rangle` as :math:`r_1^nr_2^n`. All other rules are integrated,
+with the stabilities of kinks and bends divided by r.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from statmech.runtime.programs import cached_program
 
 
 class Fields(NamedTuple):
-    """Students' fields, arrays (S,): angle to the teacher's field, length of the weights, deviation over length."""
+    """Fields of students, arrays (S,): angle to the teacher's field, length of the weights, deviation over length."""
 
     theta: Array
     length: Array
@@ -34,25 +34,27 @@ class Fields(NamedTuple):
 
 
 class Scaled:
-    """The rule g(r kappa, l), whose lengths are pairs (l, r), for students with these ratios r."""
+    """Rule g(r kappa, l) for students with ratios r. Its lengths are pairs (l, r)."""
 
     def __init__(self, rule: Rule, *ratios: Array):
         self.rule = rule
         self.kinks = tuple(kink / ratio for ratio in ratios for kink in rule.kinks)
 
     def g(self, kappa: Array, length: Array) -> Array:
-        """The modulation of the rule at r kappa."""
+        """Return the modulation of the rule at r kappa."""
         length, ratio = length
         return self.rule.g(ratio * kappa, length)
 
     def edges(self, length: Array) -> tuple[Array, ...]:
-        """Stabilities over r at which panels end."""
+        """Return the stabilities at the edges of panels, divided by r."""
         length, ratio = length
         return tuple(edge / ratio for edge in self.rule.edges(length))
 
 
 def averages_of_fields(rule: Rule, fields: Fields, flip: float) -> Averages:
-    """Average each student's step, learning rate included, by closed form or quadrature; arrays (S,).
+    """Average each student's step, including the learning rate.
+
+    The averages are arrays (S,) by closed form or quadrature.
 
     Parameters
     ----------
@@ -74,7 +76,9 @@ def averages_of_fields(rule: Rule, fields: Fields, flip: float) -> Averages:
 
 
 def pair_average_of_fields(rule: Rule, first: Fields, second: Fields, c: Array, flip: float) -> Array:
-    r""":math:`\langle f_1f_2\rangle` of pairs (P,) of students, eta included, by closed form or quadrature.
+    r"""Average :math:`\langle f_1f_2\rangle` over pairs (P,) of students, including the learning rate.
+
+    The averages use a closed form or quadrature.
 
     Parameters
     ----------
@@ -102,8 +106,8 @@ def _parameters(rule: Rule) -> dict[str, np.float64]:
 
 @cached_program
 def _single(family: Family, parameters: dict[str, Array], fields: Fields, flip: Array) -> tuple[Array, ...]:
-    """The averages for learning rate 1 of each student."""
-    import jax.numpy as jnp  # here, and below: closed forms need no JAX
+    """Average each student's step for learning rate 1 by quadrature."""
+    import jax.numpy as jnp  # imported late, also below: closed forms need no JAX
 
     from theory.online.averages import quadrature
 
@@ -119,7 +123,7 @@ def _single(family: Family, parameters: dict[str, Array], fields: Fields, flip: 
 def _pair(
     family: Family, parameters: dict[str, Array], first: Fields, second: Fields, c: Array, flip: Array
 ) -> tuple[Array]:
-    """The average for learning rate 1 of each pair."""
+    """Average the product of updates for learning rate 1 of each pair by quadrature."""
     import jax
 
     from theory.online.averages import Pair, quadrature_pair
@@ -135,5 +139,8 @@ def _pair(
 
 
 def _as_rule(scaled: Scaled) -> Any:
-    """For the type of a rule, of which averages need `g`, `kinks` and `edges` alone."""
+    """Cast to the type of a rule.
+
+    Averages use only `g`, `kinks` and `edges` of a rule.
+    """
     return scaled

@@ -1,20 +1,20 @@
-r"""Stationary states of online learning, where a teacher that drifts or weights that decay balance what is learnt.
+r"""Stationary states of online learning, where the drift of the teacher or weight decay balances learning.
 
-The rates of `theory.online.equations`, of :math:`\log l` and :math:`y = 1-R`, are sums of gains and losses that are
-equal there:
+In `theory.online.equations`, the rates of :math:`\log l` and :math:`y = 1-R` are sums of gains and losses, which are
+equal in a stationary state:
 
 .. math:: \frac{\langle fu\rangle}l + \frac{\langle f^2\rangle}{2l^2} - w = 0, \qquad
           -\sin^2\theta\,\frac Dl + \cos\theta\left(\frac{\langle f^2\rangle}{2l^2} + \delta\right) = 0 .
 
-The logarithms log(gain/loss) are nearly linear in :math:`\log l` and :math:`\log y`, in which the state is a power of
-:math:`\delta`; so a root solver that starts from the equations integrated for a short time finds it to all digits,
-however slowly it would be reached. Its variables, :math:`\log(y/(2-y))` and :math:`\log(l^2/(L^2-l^2))` with the
-longest start L of the rule or :math:`2\log l`, cannot leave the range of y and l. The state must be stable: the
+The logarithms log(gain/loss) are nearly linear in :math:`\log l` and :math:`\log y`, and the state is a power of
+:math:`\delta`. So a root solver finds the state to all digits from a short integration of the equations, even if the
+equations approach it slowly. Its variables, :math:`\log(y/(2-y))` and :math:`\log(l^2/(L^2-l^2))` with the maximum
+initial length L of the rule or :math:`2\log l`, cannot leave the range of y and l. The state must be stable: the
 eigenvalues of the Jacobian of the rates have negative real parts. If a rule scales with the length (the textbook
-AdaTron), R alone is stationary.
+AdaTron), only R is stationary.
 
 For the perceptron without decay :math:`\langle fu\rangle` and D give :math:`l = \eta\theta/(\sqrt{2\pi}\,(1-R))`, so
-:math:`(1-R)^2 = \delta R\theta` whatever its rate.
+:math:`(1-R)^2 = \delta R\theta` for any learning rate.
 """
 
 from __future__ import annotations
@@ -44,15 +44,18 @@ from theory.online.trajectories import solve_cells
 if TYPE_CHECKING:
     import xarray as xr
 
-TIMES = (20.0, 200.0, 2000.0)  # to which the equations are integrated, each if no state is found from the one before
-BALANCED = 1e-8  # log(gain/loss) of a root; one that the solver only approaches has 1e-3 and more
-LONGEST = 100.0  # of |log l|: beyond, gains and losses have become equal by vanishing
+TIMES = (20.0, 200.0, 2000.0)  # a later time is tried if earlier ones lead to no state
+BALANCED = 1e-8  # for log(gain/loss): points that the solver only approaches have 1e-3 and more
+LONGEST = 100.0  # for |log l|: outside, gains and losses become equal because both vanish
 SMALLEST = 1e-300
 VARIABLES = ("R", "length", "eps_g")
 
 
 class State(NamedTuple):
-    """A stationary state, or why there is none: then y is NaN, and log l, too, where it is not stationary."""
+    """Stationary state, or the reason why there is no such state.
+
+    Without a state y is NaN. log l is NaN if the length is not stationary.
+    """
 
     log_length: float
     y: float
@@ -60,27 +63,29 @@ class State(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Arguments of one cell's rates besides rule and state."""
+    """Arguments of one cell's rates in addition to rule and state."""
 
     parameters: dict[str, Array]
     flip: Array
     changes: Changes
 
 
-Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # the rates' terms and their slope at log l and log y
+Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # terms of the rates and their slope at (log l, log y)
 
 
 def stationary(scenario: Scenario) -> xr.Dataset:
-    r"""The stationary states of a scenario: what its students tend to under drift and decay.
+    r"""Compute the stationary states of a scenario under drift and decay.
 
-    The root of the two rates of :math:`\log l` and :math:`1-R` (`theory.stationary`), the one that the scenario's start
-    leads to, not by integrating for long. NaN where there is none that is stable, as without drift and decay, or where
-    a length grows or shrinks without bound; the attribute `absent` says which and why.
+    A state is the root of the rates of :math:`\log l` and :math:`1-R` that the scenario's start approaches
+    (`theory.online.stationary`), found without a long integration. Cells without a stable state have NaN, for example
+    without drift and decay, or if a length grows or shrinks without bound. The attribute `absent` lists these cells
+    with the reasons.
 
     Parameters
     ----------
     scenario
-        Of online learning, with students that start alike, and without schedule. Times, K and N do not matter.
+        A scenario of online learning with equal starts of all students, and without schedule. Times, K and N do not
+        matter.
 
     Returns
     -------
@@ -92,7 +97,7 @@ def stationary(scenario: Scenario) -> xr.Dataset:
     ScenarioError
         For a schedule, students that start in different states, or inputs without equations.
     SolverError
-        Naming a parameter combination that cannot be integrated.
+        If a parameter combination, which the message names, cannot be integrated.
 
     Examples
     --------
@@ -118,19 +123,19 @@ def stationary(scenario: Scenario) -> xr.Dataset:
 
 
 def _check(scenario: Scenario) -> None:
-    """Raise `ScenarioError` for a scenario whose states this module does not find."""
+    """Raise `ScenarioError` for a scenario whose stationary states are not supported."""
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     if any(cell.inputs.structured for cell in scenario.cells()):
-        raise ScenarioError([(("inputs",), "stationary states are those of isotropic inputs")])
+        raise ScenarioError([(("inputs",), "stationary states are supported for isotropic inputs only")])
     if any(cell.schedule is not None for cell in scenario.cells()):
-        raise ScenarioError([(("schedule",), "a learning rate that falls has no stationary state")])
+        raise ScenarioError([(("schedule",), "a decreasing learning rate has no stationary state")])
     if not scenario.exchangeable:
-        raise ScenarioError([(("start",), "stationary states are those of students that start alike")])
+        raise ScenarioError([(("start",), "stationary states are supported for students with equal starts only")])
 
 
 def _absent(cells: list[OnlineCell], states: list[State]) -> dict[str, str]:
-    """Which cells have no stationary state, or no stationary length, reason by reason."""
+    """Return an attribute with the cells that have no stationary state or length, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for cell, state in zip(cells, states, strict=True):
         if state.absent:
@@ -140,11 +145,14 @@ def _absent(cells: list[OnlineCell], states: list[State]) -> dict[str, str]:
 
 
 def _states(cells: list[OnlineCell]) -> list[State]:
-    """The state of each cell: found from the equations integrated to the first of `TIMES` from which there is one."""
+    """Find the stationary state of each cell from the equations integrated to one of the `TIMES`.
+
+    The first time that leads to a state is used.
+    """
     found: dict[int, State] = {}
     for time in TIMES:
         missing = [index for index in range(len(cells)) if index not in found or np.isnan(found[index].y)]
-        alone = [replace(cells[index], K=1) for index in missing]  # no pairs, which take most of the time
+        alone = [replace(cells[index], K=1) for index in missing]  # without pairs, which would take most of the time
         starts = solve_cells(alone, [time]) if alone else []
         with double_precision():
             found |= {at: _state(cells[at], start) for at, start in zip(missing, starts, strict=True)}
@@ -152,7 +160,7 @@ def _states(cells: list[OnlineCell]) -> list[State]:
 
 
 def _state(cell: OnlineCell, start: Students) -> State:
-    """The stationary state that the solver finds from these students."""
+    """Find the stationary state of a cell by a root solver that starts from these students."""
     from scipy.optimize import root
 
     terms, longest = partial(_terms_and_slope, *_setting(cell)), cell.rule.longest_start
@@ -175,14 +183,17 @@ def _state(cell: OnlineCell, start: Students) -> State:
 
 
 def _variables(longest: float, start: Students) -> np.ndarray:
-    """The variables of the solver, see `theory.stationary`, from students at one time."""
+    """Return the variables of the root solver from students at one time.
+
+    The module's docstring defines the variables.
+    """
     log_length, y = start.log_length[0, 0], np.clip(start.y[0, 0], SMALLEST, 2 - 1e-15)
     short = -np.inf if np.isinf(longest) else 2 * min(log_length - np.log(longest), -1e-15)
     return np.array([2 * log_length if np.isinf(longest) else short - np.log(-np.expm1(short)), np.log(y / (2 - y))])
 
 
 def _logarithms(longest: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """log l and log y from the variables of the solver, and the derivative of each with respect to its variable."""
+    """Return log l and log y from the solver's variables, with the derivative with respect to each variable."""
     log_y, scale_y = np.log(2) - np.logaddexp(0.0, -x[1]), 1 / (1 + np.exp(x[1]))
     if np.isinf(longest):
         return np.array([x[0] / 2, log_y]), np.array([0.5, scale_y])
@@ -197,21 +208,27 @@ def _setting(cell: OnlineCell) -> tuple[Family, bool, Setting]:
 
 
 def _scales(terms: Terms, state: np.ndarray) -> bool:
-    """True if the rates do not depend on the length."""
+    """Return True if the rates do not depend on the length."""
     one, other = (terms(state + np.array([shift, 0.0]))[0] for shift in (0.0, -0.5))
     return bool(np.allclose(one, other, rtol=1e-10, atol=0))
 
 
 def _balance(terms: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """log(gain/loss) of log l and of y, and their Jacobian, from the rates' terms (2, 3) and their slope (2, 3, 2)."""
+    """Return log(gain/loss) of log l and of y, and their Jacobian.
+
+    The arguments are the terms of the rates (2, 3) and their slope (2, 3, 2).
+    """
     gains, losses = (np.maximum(sign * terms, 0.0).sum(axis=1) for sign in (1, -1))
     gain, loss = np.maximum(gains, SMALLEST), np.maximum(losses, SMALLEST)
-    shares = np.where(terms > 0, 1 / gain[:, None], 1 / loss[:, None])  # of a loss, which is -term: both signs cancel
+    shares = np.where(terms > 0, 1 / gain[:, None], 1 / loss[:, None])  # a loss is -term: the two signs cancel
     return np.log(gain) - np.log(loss), np.einsum("rt, rtx -> rx", shares, slope)
 
 
 def _is_state(state: np.ndarray, balance: np.ndarray, slope: np.ndarray) -> bool:
-    """True if gains equal losses at a state that is inside all bounds and stable, by the Jacobian of the rates."""
+    """Return True if gains equal losses at a stable state inside all bounds.
+
+    Stability follows from the Jacobian of the rates.
+    """
     inside = np.all(np.isfinite(state)) and abs(state[0]) < LONGEST and np.log(SMALLEST) < state[1]
     if not inside or not np.all(np.abs(balance) < BALANCED) or not np.all(np.isfinite(slope)):
         return False
@@ -219,14 +236,14 @@ def _is_state(state: np.ndarray, balance: np.ndarray, slope: np.ndarray) -> bool
 
 
 def _reason(cell: OnlineCell, rates: np.ndarray) -> str:
-    """Why no state was found, from the rates where the solver started."""
+    """Return the reason why no state was found, from the rates at the start of the root solver."""
     if cell.drift == cell.decay == 0:
         return "without drift or decay no stable state was found"
     return f"the length {'grows' if rates[0] > 0 else 'shrinks'} without bound"
 
 
 def _terms(rule: Family, closed: bool, setting: Setting, state: Array) -> Array:
-    """The terms of the rates of log l and of log y, a matrix (2, 3), at log l and log y."""
+    """Return the terms (2, 3) of the rates of log l and log y, at log l and log y."""
     length, y = jnp.exp(state)
     single = averages(rule(**setting.parameters), closed, angle_from_versine(y), length, setting.flip)
     of_length, of_y = rate_terms(single, y, length, setting.changes)
@@ -239,6 +256,6 @@ def _compiled(rule: Family, closed: bool, setting: Setting, state: Array) -> tup
 
 
 def _terms_and_slope(rule: Family, closed: bool, setting: Setting, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The terms of the rates (2, 3), and their derivatives with respect to log l and log y (2, 3, 2)."""
+    """Return the terms of the rates (2, 3), and their derivatives with respect to log l and log y (2, 3, 2)."""
     terms, slope = _compiled(rule, closed, setting, state)
     return np.asarray(terms), np.asarray(slope)

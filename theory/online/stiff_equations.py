@@ -1,8 +1,9 @@
-"""The integration of order-parameter equations in modes, for one cell.
+"""Integration of stiff order-parameter equations in modes, for one cell.
 
-Rates of modes differ by as much as their variances, and so does what a step of an explicit method allows: SciPy's LSODA
-turns to backward differences where the equations become stiff. It integrates along ln(1 + t), as overlaps approach
-their limits by powers of t: at a hundredth of the error, a perceptron of two modes takes a third of the steps.
+The rates of modes differ as much as their variances, so that the fastest mode limits the step of an explicit method.
+SciPy's LSODA switches to backward differences where the equations become stiff. The integration variable is ln(1 + t),
+because overlaps approach their limits as powers of t: for a perceptron with two modes this takes a third of the steps
+and has a hundredth of the error.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ import numpy as np
 from statmech.errors import DivergedError, SolverError
 from statmech.numerics.accuracy import is_enough_for_charts
 
-RTOL = 1e-11  # at 1e-10 the method of Adams may stay at low orders, with more steps
-LONGEST = 300.0  # log l is clipped here: a rule that scales with l has the same rates at any length
-LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
-FOR_CHARTS = 1e7  # times the tolerances: a third of the evaluations
+RTOL = 1e-11  # at 1e-10 the Adams method may stay at low orders, with more steps
+LONGEST = 300.0  # clipping is harmless: rules with diverging lengths scale with l and have the same rates at any length
+LAST = 700.0  # larger |log l| overflow in l or 1/l
+FOR_CHARTS = 1e7  # saves two thirds of the evaluations
 MAX_STEPS = 1_000_000
 COMPLETED = "Integration successful."
 
-Rates = Callable[[float, np.ndarray], np.ndarray]  # of a time and a state (n,): rates (n,), or the Jacobian (n, n)
+Rates = Callable[[float, np.ndarray], np.ndarray]  # from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
 
 
 def integrated(
     rates: Rates, start: np.ndarray, times: np.ndarray, atol: np.ndarray, described: str, jacobian: Rates | None = None
 ) -> np.ndarray:
-    """The state's vectors (T, n) at these times; raises `SolverError` if the integration stops early.
+    """Integrate stiff equations, and return the state's vectors (T, n) at these times.
+
+    Raises `SolverError` if the integration stops early.
 
     Parameters
     ----------
@@ -41,11 +44,11 @@ def integrated(
     atol
         Absolute tolerances (n,).
     described
-        The cell, for the message.
+        Description of the cell for the error message.
     jacobian
-        The Jacobian of the rates; None: differences.
+        The Jacobian of the rates, or None for finite differences.
     """
-    from scipy.integrate import ODEintWarning, odeint  # here: online learning from isotropic inputs does not need it
+    from scipy.integrate import ODEintWarning, odeint  # imported late: not needed for isotropic inputs
 
     last, looser = times[-1], FOR_CHARTS if is_enough_for_charts() else 1.0
 
@@ -53,7 +56,7 @@ def integrated(
         return lambda log_time, values: np.exp(log_time) * function(np.expm1(log_time), values)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ODEintWarning)  # the message says the same
+        warnings.simplefilter("ignore", ODEintWarning)  # the error below has the same content
         values, report = odeint(
             along(rates),
             start,
@@ -71,7 +74,7 @@ def integrated(
 
 
 def length_of(log_length: np.ndarray) -> np.ndarray:
-    """The lengths that a rule sees, within what floating point numbers hold."""
+    """Return lengths, clipped to the range of floating point numbers."""
     return np.exp(np.minimum(np.maximum(log_length, -LONGEST), LONGEST))  # several times as fast as np.clip
 
 

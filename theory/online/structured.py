@@ -1,11 +1,11 @@
 r"""Order-parameter equations of online learning from inputs of unequal variance, in the limit N -> infinity.
 
-In the directions of mode a (`statmech.modes`) inputs have variance :math:`\omega_a/N`; :math:`\nu_a` is their
-fraction of all, and :math:`T_a = |\mathbf B_a|^2/N` their part of the teacher. The variance of the teacher's field is
-:math:`S = \sum_a\omega_aT_a`. A student's weights in these directions are
-:math:`\mathbf J_{ka} = \rho_{ka}\mathbf B_a` and a part across :math:`\mathbf B_a`, whose products with those of
-other students are :math:`N P_{kj}^a`. Fields alone enter a step, so that Stein's lemma closes the equations: with the
-response :math:`D_k`, the averages of `theory.online.scaled_averages` at the angle :math:`\theta_k` of the fields, the
+In the directions of mode a (`statmech.modes`) inputs have variance :math:`\omega_a/N`. The mode contains a fraction
+:math:`\nu_a` of all directions and the part :math:`T_a = |\mathbf B_a|^2/N` of the teacher. The variance of the
+teacher's field is :math:`S = \sum_a\omega_aT_a`. A student's weights in these directions are :math:`\mathbf J_{ka} =
+\rho_{ka}\mathbf B_a` plus a part perpendicular to :math:`\mathbf B_a`. Perpendicular parts of two students have the
+products :math:`N P_{kj}^a`. Only fields enter a step, so that Stein's lemma closes the equations. With the response
+:math:`D_k`, the averages of `theory.online.scaled_averages` at the angle :math:`\theta_k` of the fields, the standard
 deviation :math:`s_k` of a student's field and :math:`E_k = \langle\partial f_k/\partial h_k\rangle`,
 
 .. math::
@@ -16,13 +16,15 @@ deviation :math:`s_k` of a student's field and :math:`E_k = \langle\partial f_k/
     \dot P_{kj}^a &= \omega_a\left[(E_k + E_j)P_{kj}^a + \nu_a\langle f_kf_j\rangle\right], \\
     \tan^2\theta_k &= \sum_a\omega_a(P_{kk}^a + T_a\delta_{ka}^2)/(S\,m_k^2) .
 
-Without :math:`\delta`, which vanishes when learning succeeds, the angle would be a difference of equal numbers. A
-teacher that drifts at rate :math:`\lambda` has :math:`\dot T_a = 2\lambda(\nu_a - T_a)`, and the rates gain
-:math:`\lambda(1 - 2\nu_a/T_a)\rho_{ka}` and :math:`2\lambda\nu_a\rho_{ka}\rho_{ja}`; weights that decay change the
-lengths alone. We integrate :math:`\log l_k` and all others in units of the length
-:math:`l_k = |\mathbf J_k|/\sqrt N`, which is what a rule sees, so that students may grow and shrink without bound.
+The variable :math:`\delta` vanishes when learning succeeds. Without it the angle would be a difference of nearly equal
+numbers. A teacher that drifts at rate :math:`\lambda` has :math:`\dot T_a = 2\lambda(\nu_a - T_a)`, and the rates gain
+:math:`\lambda(1 - 2\nu_a/T_a)\rho_{ka}` and :math:`2\lambda\nu_a\rho_{ka}\rho_{ja}`. Weight decay changes only the
+lengths. We integrate :math:`\log l_k` and all other variables in units of the length
+:math:`l_k = |\mathbf J_k|/\sqrt N`, which is the argument of a rule, so that students may grow and shrink without
+bound.
 
-For one mode these are the equations of `theory.online.equations`. Yoshida & Okada (2019) have those of networks.
+For a single mode these are the equations of `theory.online.equations`. Yoshida & Okada (2019) derive the equations of
+networks.
 """
 
 from __future__ import annotations
@@ -40,11 +42,11 @@ from theory.online.scaled_averages import Fields, averages_of_fields, pair_avera
 from theory.online.stiff_equations import length_of
 from theory.online.students import Students, distinct, pairs
 
-FIRST_POWER = 1e-8  # of a group's share, the least power of a teacher that drifts: rho is B.J / B.B
+FIRST_POWER = 1e-8  # relative to the mode's fraction: rho = B.J / B.B needs a finite power if the teacher drifts
 
 
 class State(NamedTuple):
-    """Students in units of their lengths: log l and m (S,), delta and P (S, d), and P of the pairs followed (., d)."""
+    """Students in units of their lengths: log l and m (S,), delta and P (S, d), and P of integrated pairs (., d)."""
 
     log_length: np.ndarray
     m: np.ndarray
@@ -54,14 +56,17 @@ class State(NamedTuple):
 
 
 class Teacher(NamedTuple):
-    """T_a, and how fast it changes (d,)."""
+    """T_a and its time derivative (d,)."""
 
     power: np.ndarray
     rate: np.ndarray
 
 
 class Overlaps(NamedTuple):
-    """Parts along the teacher and variance across it (S,), covariance across it of pairs, in units of the lengths."""
+    """Students' components parallel to the teacher, and covariances of the perpendicular parts.
+
+    There is a component and a variance for each student (S,), and a covariance for each pair, in units of the lengths.
+    """
 
     along: np.ndarray
     across: np.ndarray
@@ -73,13 +78,16 @@ class Overlaps(NamedTuple):
         return angle(np.sqrt(self.across), self.along)
 
     def cosines(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """The transverse cosines of pairs; students on the teacher's axis move together."""
+        """Return the transverse cosines of pairs.
+
+        Students on the teacher's axis move together and have cosine 1.
+        """
         scale = np.sqrt(self.across[first] * self.across[second])
         return np.clip(np.divide(self.between, scale, out=np.ones_like(scale), where=scale > 0), -1, 1)
 
 
 class Coefficients(NamedTuple):
-    """Gamma, E and <f^2> of students (S,), and <f f> of pairs, in units of their lengths."""
+    """Gamma, E and <f^2> of students (S,), and <f f> of pairs, in units of the lengths."""
 
     gain: np.ndarray
     slope: np.ndarray
@@ -88,10 +96,13 @@ class Coefficients(NamedTuple):
 
 
 class Equations:
-    """The equations of one cell, for a solver: rates at a time and a state, as one vector."""
+    """Equations of one cell for a solver.
+
+    Rates are functions of a time and a state, which is one vector.
+    """
 
     def __init__(self, cell: OnlineCell, modes: Modes):
-        assert modes.teacher is not None  # or the scenario would have been refused
+        assert modes.teacher is not None  # scenarios without a teacher in modes have no equations
         self.cell, self.drift = cell, cell.drift
         self.omega, self.share = modes.variances, modes.shares
         self.spread, self.trace = self.omega * self.share, self.share @ self.omega
@@ -103,11 +114,11 @@ class Equations:
         start, q = self.start, cell.order_parameters.q
         other = (self.first, self.second if self.students > 1 else np.array([min(1, cell.K - 1)]))
         same = [np.array_equal(part[self.first], part[self.second]) for part in start[:2]]
-        self.together = (q[other] == 1) & np.all(same)  # they stay so, though rounding might separate them
+        self.together = (q[other] == 1) & np.all(same)  # identical students stay so, but rounding might separate them
 
     @cached_property
     def start(self) -> State:
-        """The initial state: students of isotropic weights."""
+        """The initial state, with isotropic weights."""
         S, (length, R, q) = self.students, self.cell.order_parameters
         second = self.second if S > 1 else np.array([min(1, self.cell.K - 1)])
         across = (1 - R[:S]) * (1 + R[:S])
@@ -126,22 +137,25 @@ class Equations:
         return self.cell.K > 1
 
     def packed(self, state: State) -> np.ndarray:
-        """A state as one vector."""
+        """Return a state as one vector."""
         return np.concatenate([*state[:2], *(part.ravel() for part in state[2:])])
 
     def state(self, values: np.ndarray) -> State:
-        """The state of a vector (n,)."""
+        """Return the state of a vector (n,)."""
         S, d = self.students, self.omega.size
         modes = values[2 * S :].reshape(-1, d)
         return State(values[:S], values[S : 2 * S], modes[:S], modes[S : 2 * S], modes[2 * S :])
 
     def centred(self, state: State, power: np.ndarray) -> State:
-        """Students with delta of mean 0, as it is but for rounding, which would grow as students shrink."""
+        """Shift delta to mean 0.
+
+        The mean vanishes up to rounding errors, which would grow as students shrink.
+        """
         shift = state.delta @ (self.omega * power) / (self.omega @ power)
         return state._replace(m=state.m + shift, delta=state.delta - shift[:, None])
 
     def teacher(self, t: float) -> Teacher:
-        """The teacher at a time."""
+        """Return the teacher at a time."""
         drift = self.drift
         if not drift:
             return self.still
@@ -149,7 +163,10 @@ class Equations:
         return Teacher(power, 2 * drift * (self.share - power))
 
     def overlaps(self, metric: np.ndarray, power: np.ndarray, state: State) -> Overlaps:
-        """Overlaps of weights, whose metric is 1 in each mode, or of fields, whose metric is omega."""
+        """Compute overlaps of weights or of fields.
+
+        The metric is 1 in each mode for weights, and omega for fields.
+        """
         weight = metric * power
         total = weight.sum()
         shift = state.delta @ weight / total
@@ -159,7 +176,7 @@ class Equations:
         return Overlaps(np.sqrt(total) * (state.m + shift), across, across if between is None else between)
 
     def coefficients(self, t: float, log_length: np.ndarray, fields: Overlaps, variance: float) -> Coefficients:
-        """The coefficients of the rates, from the lengths and the fields of the students."""
+        """Compute the coefficients of the rates from the lengths and the fields of the students."""
         theta, ratio = fields.theta, np.hypot(fields.along, np.sqrt(fields.across))
         length = length_of(log_length)
         rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t), self.cell.flip
@@ -170,7 +187,7 @@ class Equations:
         slope, noise, common = (fu - cos * response) / (ratio * length), ff / length**2, np.zeros(0)
         if self.paired:
             first, second = self.first, self.second
-            one = other = own  # the same arrays, of which the angle is simpler
+            one = other = own  # identical arrays have a simpler angle
             if self.students > 1:
                 one, other = (Fields(*(part[some] for part in own)) for some in (first, second))
             common = pair_average_of_fields(rule, one, other, fields.cosines(first, second), flip)
@@ -178,7 +195,7 @@ class Equations:
         return Coefficients(gain, slope, noise, common)
 
     def rates(self, t: float, values: np.ndarray) -> np.ndarray:
-        """The time derivative (n,) of a state's vector (n,)."""
+        """Return the time derivative (n,) of a state's vector (n,)."""
         teacher, (omega, nu), drift = self.teacher(t), (self.omega, self.share), self.drift
         power, variance = teacher.power, omega @ teacher.power
         state = self.centred(self.state(values), power)
@@ -188,7 +205,7 @@ class Equations:
         )
         pull = omega * (gain[:, None] + slope[:, None] * state.delta)
         growth = (rho * pull) @ power + slope * (state.across @ omega) + (self.trace / 2) * noise
-        growth = growth / (rho**2 @ power + state.across.sum(axis=1))  # 1, but rounding would grow as students shrink
+        growth = growth / (rho**2 @ power + state.across.sum(axis=1))  # 1 up to rounding, which would grow
         across = 2 * (slope[:, None] * omega - growth[:, None]) * state.across + noise[:, None] * self.spread
         if drift:
             pull = pull + drift * (1 - 2 * nu / power) * rho
@@ -203,7 +220,7 @@ class Equations:
     def _between(
         self, between: np.ndarray, rho: np.ndarray, slope: np.ndarray, growth: np.ndarray, common: np.ndarray
     ) -> np.ndarray:
-        """The rates of the products of pairs."""
+        """Return the rates of the products of pairs."""
         if not self.paired:
             return between
         first, second, omega = self.first, self.second, self.omega
@@ -212,7 +229,7 @@ class Equations:
         return found + 2 * self.drift * self.share * rho[first] * rho[second] if self.drift else found
 
     def students_at(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
-        """The students of a state's vector: by their weights, and by their fields."""
+        """Return the students of a state's vector: by weights, and by fields."""
         state, power = self.state(values), self.teacher(t).power
         found = []
         for metric in (np.ones_like(self.omega), self.omega):

@@ -1,9 +1,9 @@
-r"""The Jacobian of the equations of one student, or of equal students, in modes.
+r"""Jacobian of the equations in modes for one student, or for equal students.
 
-The rates of `theory.online.structured` are linear in the modes, with coefficients that depend on the state through the
-length of the weights and the overlaps of the fields alone. So the Jacobian is diagonal in the modes but for the slopes
-of a few numbers, which are rows here: a matrix :math:`UR` of rank 6 and diagonals. The slopes of the averages are
-differences, which is enough for the iteration of an implicit method.
+The rates in `theory.online.structured` are linear in the modes. Their coefficients depend on the state only through the
+length of the weights and the overlaps of the fields. So the Jacobian consists of diagonal blocks and a matrix
+:math:`UR` of rank 6 with the slopes of the coefficients, which are rows here. The slopes of averages are finite
+differences, which are accurate enough for the iteration of an implicit method.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import numpy as np
 
 from theory.online.structured import Coefficients, Equations, Overlaps, State
 
-STEP = 1e-6  # relative, of differences
+STEP = 1e-6  # relative
 
 
 def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
-    """The derivative (n, n) of `Equations.rates` with respect to the state's vector, of one distinct student.
+    """Compute the derivative (n, n) of `Equations.rates` with respect to the state's vector.
+
+    There must be a single distinct student.
 
     Parameters
     ----------
@@ -80,7 +82,7 @@ def _diagonal(block: np.ndarray, values: np.ndarray) -> None:
 def _slopes(
     equations: Equations, t: float, state: State, weight: np.ndarray, n: int
 ) -> tuple[tuple[float, ...], np.ndarray]:
-    """The coefficients of one student (4,), and their derivatives (4, n) with respect to the state's vector."""
+    """Return the coefficients of one student (4,), and their derivatives (4, n) with respect to the state's vector."""
     omega, power = equations.omega, equations.teacher(t).power
     variance, d = omega @ power, omega.size
     fields = equations.overlaps(omega, power, state)
@@ -105,5 +107,8 @@ def _slopes(
 
 
 def _numbers(coefficients: Coefficients) -> np.ndarray:
-    """The coefficients of one student; that of pairs is 0 where there are none."""
+    """Return the coefficients of one student as a vector.
+
+    The coefficient of pairs is 0 without pairs.
+    """
     return np.resize(np.concatenate([*coefficients[:3], coefficients.common, [0.0]]), 4)

@@ -1,7 +1,7 @@
-"""The trajectories of students by their equations in modes: each cell's equations, one after the other.
+"""Trajectories of students by their equations in modes, cell by cell.
 
-Inputs of unequal variance have many modes. Isotropic ones have a single mode, whose equations need NumPy and SciPy
-alone for rules with closed forms: they are integrated here where there is no JAX (`theory.scenarios.online`).
+Inputs of unequal variance have many modes. Isotropic inputs have a single mode. For rules with closed forms its
+equations need only NumPy and SciPy, and are used here if JAX is missing (`theory.scenarios.online`).
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from theory.online.structured import Equations
 from theory.online.structured_jacobian import jacobian
 from theory.online.students import Students
 
-ATOL = 1e-12  # at early times; angles fall as 1/t at most
+ATOL = 1e-12  # at early times: angles decay as 1/t at most
 
 
 class Metrics(NamedTuple):
-    """Students at each time, by the products of their weights and by the covariances of their fields."""
+    """Students at each time, by the products of weights and by the covariances of fields."""
 
     weights: Students
     fields: Students
 
 
 def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[Metrics]:
-    """The students of each cell at each time, arrays with a leading axis of times.
+    """Solve the students of each cell at each time.
+
+    Arrays have a leading axis of times.
 
     Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
@@ -42,7 +44,7 @@ def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[Met
 
 def _solve(cell: OnlineCell, times: np.ndarray) -> Metrics:
     modes = modes_of([1.0]) if cell.inputs.isotropic else cell.inputs.modes(cell.N)
-    assert modes is not None  # or the scenario would be unsolved
+    assert modes is not None  # scenarios without modes have no equations
     equations = Equations(cell, condensed(modes))
     found = [equations.students_at(t, row) for t, row in zip(times, _integrated(equations, times), strict=True)]
     solved = Metrics(*(Students(*map(np.stack, zip(*each, strict=True))) for each in zip(*found, strict=True)))
@@ -51,7 +53,7 @@ def _solve(cell: OnlineCell, times: np.ndarray) -> Metrics:
 
 
 def _integrated(equations: Equations, times: np.ndarray) -> np.ndarray:
-    """The state's vectors (T, n) at these times."""
+    """Integrate the equations, and return the state's vectors (T, n) at these times."""
     return integrated(
         equations.rates,
         equations.packed(equations.start),
@@ -63,7 +65,7 @@ def _integrated(equations: Equations, times: np.ndarray) -> np.ndarray:
 
 
 def _atol(equations: Equations, last: float) -> np.ndarray:
-    """Absolute tolerances (n,), so small that angles are right to a relative one until the last time."""
+    """Return absolute tolerances (n,) that keep angles accurate to a relative tolerance until the last time."""
     smallest = 1 / (1 + last)
     start = equations.start
     delta, across = (

@@ -1,4 +1,4 @@
-"""The state of students who learn online: one of them, and one pair, represent all that start alike."""
+"""State of students who learn online: one student and one pair represent all students with equal starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statmech.scenarios.online import OnlineCell
 
 
 class Students(NamedTuple):
-    """Students' state: log l and y = 1 - R (..., S), transverse cosines of the pairs followed (..., pairs)."""
+    """State of students: log l and y = 1 - R (..., S), and transverse cosines of the integrated pairs (..., pairs)."""
 
     log_length: Array
     y: Array
@@ -19,17 +19,20 @@ class Students(NamedTuple):
 
 
 def distinct(cell: OnlineCell) -> int:
-    """The number of students that the equations follow: 1 if all have the same initial condition, else K."""
+    """Return the number of distinct students: 1 if all have the same initial condition, else K."""
     return 1 if cell.alike else cell.K
 
 
 def pairs(students: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs followed: all pairs of distinct students, or two copies of the one that represents all."""
+    """Return the indices of all pairs of distinct students.
+
+    A single student forms a pair with a copy of itself.
+    """
     return np.triu_indices(students, 1) if students > 1 else (np.array([0]), np.array([0]))
 
 
 def initial(cell: OnlineCell) -> Students:
-    """The initial state of a cell's distinct students.
+    """Return the initial state of a cell's distinct students.
 
     >>> from statmech import Scenario
     >>> [cell] = Scenario(rule="hebb", K=2, t=[1], start={"R": 0.6}).cells()

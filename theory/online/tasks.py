@@ -1,9 +1,9 @@
-r"""The order-parameter equations of a perceptron that learns several tasks online, for N -> infinity.
+r"""Order-parameter equations of a perceptron that learns several tasks online, for N -> infinity.
 
-Let :math:`T_{sa}` be the cosines of the tasks' teachers, and :math:`R_s` those of the student with each. An example of
-task a moves the student towards the teacher a; with the averages :math:`\langle fu\rangle_a`, :math:`D_a` and
-:math:`\langle f^2\rangle_a` of `theory.online.averages` at the angle to this teacher, for probabilities :math:`p_a(t)`
-of tasks (`statmech.protocols`) and b examples a step,
+Let :math:`T_{sa}` be the cosines between the tasks' teachers, and :math:`R_s` the cosines between student and teachers.
+An example of task a moves the student towards teacher a. `theory.online.averages` at the angle to this teacher has the
+averages :math:`\langle fu\rangle_a`, :math:`D_a` and :math:`\langle f^2\rangle_a`. With probabilities :math:`p_a(t)` of
+tasks (`statmech.protocols`) and b examples per step,
 
 .. math::
     \frac{d\log l}{dt} &= \sum_a p_a\left[\frac{\langle fu\rangle_a}{l} + \frac{\langle f^2\rangle_a}{2bl^2}\right]
@@ -12,11 +12,11 @@ of tasks (`statmech.protocols`) and b examples a step,
 
 We integrate :math:`y_s = 1 - R_s`, which keeps its digits as a task is learnt: with :math:`d_{sa} = 1 - T_{sa}`, which
 is exactly 0 for s = a, :math:`T_{sa} - R_sR_a = y_s + y_a - y_sy_a - d_{sa}`. For one task these are the equations of
-`theory.online.equations`. A step that averages b examples moves as far as b steps of one with the rates
+`theory.online.equations`. A step that averages b examples is equivalent to b steps with one example at the rates
 :math:`\eta/b` and :math:`\nu/b`: only :math:`\eta^2` becomes :math:`\eta^2/b`.
 
-The probabilities jump where a piece of the protocol begins, and a function of time at its edges, so that each piece is
-integrated by itself.
+The probabilities jump where a piece of the protocol begins, and functions of time jump at their edges, so that pieces
+are integrated separately.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from theory.online.stiff_equations import check_lengths
 
 RTOL = 1e-12
 MAX_STEPS = 2_000_000
-LANES = 128  # parameter combinations that are integrated side by side, if their rules have closed forms
+LANES = 128  # only for rules with closed forms
 
 
 class Student(NamedTuple):
-    """The student's log l (...,), and y = 1 - R with the teacher of each task (..., tasks)."""
+    """State of the student: log l (...,), and y = 1 - R with the teacher of each task (..., tasks)."""
 
     log_length: np.ndarray
     y: np.ndarray
@@ -60,8 +60,10 @@ class Student(NamedTuple):
 
 @dataclass(frozen=True)
 class Equations:
-    """Static arguments of the compiled solver: rules, closed forms or quadrature, and whether the learning rate changes
-    within a piece."""
+    """Static arguments of the compiled solver.
+
+    `closed` selects closed forms instead of quadrature. `changing` is True if the learning rate changes within a piece.
+    """
 
     rules: tuple[Family, ...]
     closed: bool
@@ -69,8 +71,11 @@ class Equations:
 
 
 class Setting(NamedTuple):
-    """Run-time arguments, lanes last: a rule's index among all, its parameters, label noise, what changes, d (tasks,
-    tasks, L) of the teachers, and the examples of a step."""
+    """Run-time arguments with the batch as last axis.
+
+    `rule` is the index of the rule, `apart` the distances d (tasks, tasks, L) between the teachers, and `batch` the
+    number of examples per step.
+    """
 
     rule: Array
     parameters: dict[str, Array]
@@ -81,27 +86,27 @@ class Setting(NamedTuple):
 
 
 def task_rates(each: Averages, length: Array, y: Array, setting: Setting, shares: Array) -> tuple[Array, Array]:
-    """The time derivatives of log l, and of y (tasks,).
+    """Return the time derivatives of log l, and of y (tasks,).
 
     Parameters
     ----------
     each
-        Averages of the examples of each task, arrays (tasks,), learning rate included.
+        Averages over examples of each task, arrays (tasks,), including the learning rate.
     length, y
         The student's length, and 1 - R with the teacher of each task (tasks,).
     setting
-        The setting of one lane.
+        The setting of one batch element.
     shares
         Probabilities of the tasks (tasks,).
     """
     half_diffusion = each.ff / length**2 / setting.batch / 2
     growth = shares @ (each.fu / length + half_diffusion) - setting.changes.decay
-    towards = y[:, None] + (1 - y[:, None]) * y - setting.apart  # T - R R, of a teacher and an active one
+    towards = y[:, None] + (1 - y[:, None]) * y - setting.apart  # T - R R for each teacher and active teacher
     return growth, (1 - y) * (shares @ half_diffusion) - towards @ (shares * each.response / length)
 
 
 def _rates(equations: Equations, rows: Array, setting: Setting, shares: Array) -> Array:
-    """The time derivative of one lane's rows: log l, y, and the time."""
+    """Return the time derivative of one batch element's rows: log l, y, and the time."""
     log_length, y, t = rows[0], jnp.clip(rows[1:-1], 0.0, 2.0), rows[-1]
     theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
 
@@ -125,7 +130,9 @@ def _rates(equations: Equations, rows: Array, setting: Setting, shares: Array) -
 def solve_piece(
     equations: Equations, setting: Setting, shares: Array, start: Array, times: Array, most: Array
 ) -> tuple[Array, Array]:
-    """Integrate the state's rows (T, C, L) with constant probabilities of tasks; also return True for complete lanes.
+    """Integrate the state's rows (T, C, L) with constant probabilities of tasks.
+
+    Also returns True for the elements that have reached the last time.
 
     Parameters
     ----------
@@ -134,7 +141,7 @@ def solve_piece(
     shares
         Probabilities of the tasks (tasks, L).
     start, times, most
-        Those of `theory.numerics.dormand_prince.integrate`, from the beginning of the piece.
+        Arguments of `theory.numerics.dormand_prince.integrate`, from the beginning of the piece.
     """
     lanes = jax.vmap(lambda *given: _rates(equations, *given), in_axes=-1, out_axes=-1)
     atol = jnp.asarray([ATOL, *[ATOL_Y] * len(shares), ATOL])[:, None]
@@ -142,10 +149,11 @@ def solve_piece(
 
 
 def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[Student]:
-    """The student of each cell at each time, arrays with a leading axis of times.
+    """Solve the student of each cell at each time.
 
-    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
-    Cells whose pieces begin together are integrated side by side, and those that differ in N only share a solution.
+    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, `DivergedError` for
+    lengths beyond floating point numbers. Cells whose pieces begin together are integrated in parallel. Cells that
+    differ only in N share a solution.
     """
     check_fork()
     t = np.asarray(list(times), float)
@@ -162,13 +170,13 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
 
 
 def _identity(cell: OnlineTaskCell) -> tuple[Any, ...]:
-    """Return all that a cell's equations and their start depend on."""
+    """Return a key with everything that determines a cell's equations and start."""
     rule = (cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items())
     return (*rule, id(cell.start), cell.overlap, cell.batch, cell.protocol, cell.switch, *cell.controls)
 
 
 def _solve_together(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[Student]:
-    """The students of cells that one program serves; lanes are filled up."""
+    """Solve cells that share one program, padded to a common batch size."""
     rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in cells))
     filled = with_last_again(cells)
     start = np.stack([start_of(cell) for cell in filled], axis=-1)
@@ -176,7 +184,7 @@ def _solve_together(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[
     def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
         now = [cell.after(begin) for cell in filled]
         shares = np.stack([cell.pieces.at(np.float64(begin)) for cell in filled], axis=-1)
-        controlled = "eta" in now[0].given  # by polynomials of the time from the beginning of the piece
+        controlled = "eta" in now[0].given  # then eta is a polynomial in the time since the beginning of the piece
         if controlled:
             rows = np.append(rows[:-1], np.zeros_like(rows[-1:]), axis=0)
         equations = Equations(rules, now[0].rule.has_closed_form, controlled or now[0].schedule is not None)
@@ -192,14 +200,16 @@ def _solve_together(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[
 
 
 def start_of(cell: OnlineTaskCell) -> np.ndarray:
-    """The rows of a cell's state at t = 0 (C,)."""
+    """Return the rows of a cell's state at t = 0 (C,)."""
     length, R = cell.length_and_R
     return np.concatenate([[np.log(length)], 1 - R, [0.0]])
 
 
 def setting_of(cells: Sequence[OnlineTaskCell], rules: tuple[Family, ...]) -> Setting:
-    """The run-time arguments of cells whose rules are among `rules`, a lane each; a parameter that a rule does not have
-    is 1."""
+    """Return the run-time arguments of a batch of cells whose rules are among `rules`.
+
+    A parameter that a cell's rule does not have is set to 1.
+    """
     names = sorted({name for family in rules for name in family.reals})
     return Setting(
         np.array([rules.index(family_of(cell.rule)) for cell in cells]),

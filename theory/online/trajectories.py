@@ -1,6 +1,6 @@
-"""The trajectories of students, and of their fluctuations, under the equations of each parameter combination.
+"""Trajectories of students and of their fluctuations for each parameter combination.
 
-Those that one compiled program serves are integrated side by side (`theory.online.combinations`).
+Parameter combinations that share a compiled program are integrated in parallel (`theory.online.combinations`).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from theory.numerics.pieces import pieces
 from theory.online.combinations import Equations, Problem, solve_lanes
 from theory.online.students import Students, initial
 
-LAST = 700.0  # log l beyond which l itself, or 1/l, overflows
+LAST = 700.0  # larger |log l| overflow in l or 1/l
 MAX_STEPS = 2_000_000
-LANES = 128  # parameter combinations that are integrated side by side, if their rules have closed forms
+LANES = 128  # only for rules with closed forms
 
 
 Start = tuple[Students, Fluctuations | None]
 
 
 class Lane(NamedTuple):
-    """A cell, its rule's index among those of its program, and its initial state."""
+    """A cell with the index of its rule in its program, and its initial state."""
 
     cell: OnlineCell
     rule: int
@@ -44,22 +44,26 @@ class Lane(NamedTuple):
 
 
 def solve_cells(cells: list[OnlineCell], times: Iterable[float]) -> list[Students]:
-    """The students of each cell at each time, arrays with a leading axis of times.
+    """Solve the students of each cell at each time.
 
-    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, `DivergedError` for
+    lengths beyond floating point numbers.
     """
     return [students for students, _ in _solve_in_pieces(cells, times, corrected=False)]
 
 
 def solve_corrected(cells: list[OnlineCell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
-    """The students of each cell at each time, and their fluctuations of order 1/N; raises like `solve_cells`."""
+    """Solve the students of each cell at each time, with their fluctuations of order 1/N.
+
+    Raises errors like `solve_cells`.
+    """
     return _solve_in_pieces(cells, times, corrected=True)
 
 
 def _solve_in_pieces(
     cells: list[OnlineCell], times: Iterable[float], corrected: bool
 ) -> list[tuple[Students, Fluctuations]]:
-    """The students and fluctuations of cells, whose functions of time are integrated from edge to edge."""
+    """Solve students and fluctuations of cells piece by piece, between the edges of their functions of time."""
     t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
     starts, found = _starts(cells, corrected), dict[int, tuple[Students, Fluctuations]]()
     if not any(edges):
@@ -77,13 +81,13 @@ def _solve_in_pieces(
 
 
 def _at(solution: tuple[Students, Fluctuations], where: Any) -> tuple[Students, Fluctuations]:
-    """The part of a solution at some of its times."""
+    """Select some of the times of a solution."""
     found: tuple[Students, Fluctuations] = jax.tree.map(lambda rows: rows[where], solution)
     return found
 
 
 def _joined(parts: Sequence[tuple[Students, Fluctuations]]) -> tuple[Students, Fluctuations]:
-    """A solution from those of its pieces."""
+    """Join the solutions of successive pieces."""
     found: tuple[Students, Fluctuations] = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
     return found
 
@@ -91,10 +95,11 @@ def _joined(parts: Sequence[tuple[Students, Fluctuations]]) -> tuple[Students, F
 def _solve_cells(
     cells: list[OnlineCell], t: np.ndarray, starts: list[Start], corrected: bool
 ) -> list[tuple[Students, Fluctuations]]:
-    """The students of each cell at each time, and their fluctuations, empty if they are not followed.
+    """Solve the students of each cell at each time, and their fluctuations.
 
-    Cells with the same number of distinct students are integrated side by side: all rules with closed forms together,
-    since tracing the solver takes longer than solving, and cells of a rule without them one after the other.
+    Fluctuations are empty unless `corrected`. Cells with the same number of distinct students are integrated in
+    parallel. All rules with closed forms share one batch, since tracing the solver takes longer than solving. Cells of
+    other rules are solved one by one.
     """
     families = [family_of(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
@@ -117,7 +122,10 @@ def _solve_cells(
 
 
 def _starts(cells: list[OnlineCell], corrected: bool) -> list[Start]:
-    """The initial state of each cell, and its fluctuations if they are followed; those of a sweep share few."""
+    """Return the initial state of each cell, and its fluctuations if requested.
+
+    Cells of a sweep share few initial states.
+    """
     different = {(id(cell.start), cell.K): cell for cell in cells}
     computed = {key: _start(cell, corrected) for key, cell in different.items()}
     return [computed[id(cell.start), cell.K] for cell in cells]
@@ -132,9 +140,9 @@ def _start(cell: OnlineCell, corrected: bool) -> Start:
 
 
 def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[tuple[Students, Fluctuations]]:
-    """The students of at most `LANES` cells at each time, and their fluctuations.
+    """Solve at most `LANES` cells at each time, with their fluctuations.
 
-    Lanes and times are filled up, so that few programs are compiled.
+    Cells and times are padded, so that few programs are compiled.
     """
     missing = filled_up(len(lanes)) - len(lanes)
     problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
@@ -148,7 +156,10 @@ def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) 
 
 
 def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
-    """The problem of cells whose rules are among `rules`; a parameter that a cell's rule does not have is 1."""
+    """Stack cells into the problem of a batch, with rules among `rules`.
+
+    A parameter that a cell's rule does not have is set to 1.
+    """
     names = sorted({name for family in rules for name in family.reals})
     parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
@@ -159,19 +170,21 @@ def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
 
 
 def _rows(around: Fluctuations | None) -> np.ndarray:
-    """Fluctuations as rows of the solver's state."""
+    """Return fluctuations as rows of the solver's state."""
     return np.zeros(0) if around is None else np.concatenate(around).reshape(-1)
 
 
 def _by_student(rows: Array) -> Fluctuations:
-    """Fluctuations from the rows (..., 5 S) of the solver's state."""
+    """Return fluctuations from the rows (..., 5 S) of the solver's state."""
     parts = rows.reshape(*rows.shape[:-1], 5, -1)
     return Fluctuations(parts[..., :3, :], parts[..., 3:, :])
 
 
 def _check(cells: list[OnlineCell], solved: Students, completed: np.ndarray, last: float) -> None:
-    """Raise `SolverError` for a cell that stops early, and `DivergedError` for lengths that overflow, though their
-    logarithms do not."""
+    """Raise `SolverError` for a cell that stops early, and `DivergedError` for lengths that overflow.
+
+    Lengths can overflow although their logarithms do not.
+    """
     completed = completed & np.all([np.isfinite(part).all(axis=(1, 2)) for part in solved], axis=0)
     overflow = np.any(np.abs(solved.log_length) > LAST, axis=(1, 2))
     for index in np.flatnonzero(~completed | overflow):

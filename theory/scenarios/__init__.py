@@ -1,1 +1,1 @@
-"""Theory of each kind of scenario: one file per kind, of the same name as in `statmech.scenarios`."""
+"""Theory of each kind of scenario: one module per kind, with the same name as in `statmech.scenarios`."""

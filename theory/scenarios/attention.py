@@ -1,4 +1,4 @@
-"""The Attentive Perceptron online: order parameters, features evaluated and decision errors."""
+"""Theory of the Attentive Perceptron online: order parameters, features evaluated and decision errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from statmech.scenarios.attention import Attention, AttentionCell
 from theory.stopping.attention import AttentiveStudent, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
-PLACES = 60  # of a line
+LINE_POINTS = 60  # style: ok
 
 
 def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, those of a boundary side by side; `theory.stopping.attention` has the equations."""
+    """Return the variables of each cell.
+
+    Cells with the same boundary are solved in parallel. `theory.stopping.attention` has the equations.
+    """
     groups: dict[Boundary, list[AttentionCell]] = {}
     for cell in cells:
         groups.setdefault(cell.boundary, []).append(cell)
@@ -30,7 +33,10 @@ def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[
 
 
 def views(state: AttentiveStudent, t: np.ndarray) -> dict[str, np.ndarray]:
-    """The variables at each time; rates are means since the time before (the start, at the first), NaN at t = 0."""
+    """Return the variables at each time.
+
+    Rates are means since the previous time (since the start at the first time), and NaN at t = 0.
+    """
     span = np.diff(t, prepend=0.0)
     lasting = np.where(span > 0, span, np.nan)
     return {

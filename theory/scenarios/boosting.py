@@ -1,4 +1,4 @@
-"""Boosting sparse perceptrons: the bounds that hold for each run."""
+"""Theory of boosted sparse perceptrons: bounds that hold for each run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from statmech.scenarios.boosting import Boosting, BoostingCell
 from theory.boosting.bounds import DELTA, bounds
 
-SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; that on eps_g holds in at least {1 - DELTA:.0%} of runs"
+SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; the bound on eps_g holds in at least {1 - DELTA:.0%} of runs"
 
 
 def solve(scenario: Boosting, cells: Sequence[BoostingCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The bounds on each cell's runs."""
+    """Compute the bounds on each cell's runs."""
     return ({name: np.asarray(bound) for name, bound in bounds(cell).items()} for cell in cells)

@@ -1,6 +1,6 @@
-"""Learners that go down a convex loss: the theory of each parameter combination, and what the minimum would reach.
+"""Theory of gradient descent on a convex loss, with the errors at the minimum for comparison.
 
-Runs have P = alpha N examples, rounded to a whole number: their theory is that of P/N.
+Runs have P = alpha N examples, rounded to an integer: theory is evaluated at P/N.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from theory.convex.empirical_risk import minimum
 from theory.descent.replicas import curves
 
 SOURCE = "dynamical mean-field theory, N -> infinity"
-PLACES = 17  # of a line: each costs a tenth of a second to a second,
-SLACK = 5.0  # with errors that may be as many times larger as those of `solve`
+LINE_POINTS = 17  # each point takes a tenth of a second to a second  # style: ok
+SLACK = 5.0  # relative to the errors of `solve`
 
 Values = dict[str, np.ndarray]
 
 
 def solve(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Values]:
-    """The variables of each cell at its recorded steps, at its P/N; NaN from the step on at which a number overflows.
+    """Return the variables of each cell at its recorded steps, for its P/N.
 
-    Their standard errors have the suffix `_error`. `best_epoch` and `eps_best` are those of the smallest eps_g of all
-    steps up to the last; `eps_limit` is eps_g of the minimum at the same penalty, and `eps_best_lam` at the best one,
-    NaN where there is no minimum.
+    Values are NaN after an overflow. Standard errors have the suffix `_error`. `best_epoch` and `eps_best` belong to
+    the step with the smallest eps_g. `eps_limit` and `eps_best_lam` are eps_g of the minimum at the same and at the
+    best penalty, NaN without a minimum.
     """
     return _solved(cells, 1.0)
 
 
 def solve_line(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Values]:
-    """Solve for a line, with larger errors, which `theory.smooth` takes out of it."""
+    """Solve for a line, with larger errors, which `theory.smooth` removes."""
     return _solved(cells, SLACK)
 
 
@@ -60,21 +60,21 @@ def _values(cell: DescentCell, slack: float) -> Values:
     }
 
 
-Point = tuple[float, float, float]  # P/N, alpha, and lambda
+Point = tuple[float, float, float]  # (P/N, alpha, lambda)
 
 
 def _point(cell: DescentCell) -> Point:
     return cell.P / cell.N, cell.alpha, cell.lam
 
 
-@lru_cache(maxsize=64)  # they depend on neither the descent nor its steps
+@lru_cache(maxsize=64)  # limits depend on neither the descent nor its steps
 def _limits(setting: Setting, points: tuple[Point, ...]) -> dict[Point, Values]:
-    """The errors of the minimum, of the best one and of the Bayes-optimal student at each point."""
+    """Compute the errors of the minimum, of the best minimum and of the Bayes-optimal student at each point."""
     ratio, alpha, lam = np.array(points).T
     loss, teacher, _, weights = setting.learner
     bayes = np.arccos(np.sqrt(bayes_overlap(teacher, weights, ratio))) / np.pi
     limit = best = np.full(len(points), np.nan)
-    if type(loss) not in OF_DESCENT.values():  # whose minimum is w = 0
+    if type(loss) not in OF_DESCENT.values():  # losses of descent have their minimum at w = 0
         found = best_lambdas(*setting.learner, alpha.tolist())
         best_lam = np.array([taken(found[one]) for one in alpha.tolist()])
         both = minimum(*setting.learner, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g

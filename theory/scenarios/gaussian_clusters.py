@@ -1,6 +1,6 @@
-"""Learners that minimise a convex loss of two clusters: the equations at each parameter combination, at its P/N.
+"""Theory of convex losses on two Gaussian clusters, for each parameter combination at its P/N.
 
-`lam: best` is the same in runs and theory, the best at alpha.
+`lam: best` is the same in runs and theory: the best penalty at alpha.
 """
 
 from __future__ import annotations
@@ -19,21 +19,30 @@ from theory.convex.clusters import best_lambdas, minimum
 SOURCE = "replica-symmetric, N -> infinity"
 
 Values = dict[str, np.ndarray]
-Ratio = Callable[[ClusterCell], float]  # of examples to inputs
+Ratio = Callable[[ClusterCell], float]  # number of examples over number of inputs
 
 
 def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
-    """The variables of each cell, at its P/N; NaN where the loss has no minimum."""
+    """Return the variables of each cell at its P/N.
+
+    Values are NaN where the loss has no minimum.
+    """
     return _solved(cells, lambda cell: cell.P / cell.N)
 
 
 def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
-    """Solve for a line, at alpha itself instead of P/N; the best penalty is left out where no cell has it."""
+    """Solve for a line, at alpha itself instead of P/N.
+
+    The best penalty is omitted if no cell needs it.
+    """
     return _solved(cells, lambda cell: cell.alpha, any(cell.lam == BEST for cell in cells))
 
 
 def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
-    """Return the range of the best penalty, which may vanish: 0 is a limit, not an edge."""
+    """Return the search range of the best penalty.
+
+    The best penalty may vanish: 0 is a limit and not an edge.
+    """
     return 0.0, LARGEST
 
 
@@ -76,6 +85,6 @@ def _of_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> dict
 
 
 def _best(setting: Setting, alphas: list[float]) -> dict[float, float]:
-    """The best lambda at each alpha."""
+    """Find the best lambda at each alpha."""
     different = list(dict.fromkeys(alphas))
     return dict(zip(different, best_lambdas(*setting[:2], np.array(different), setting.intercept), strict=True))

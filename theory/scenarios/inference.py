@@ -1,4 +1,4 @@
-"""Bayes-optimal inference: state evolution from each start, the state that it tends to, and the transitions."""
+"""Bayes-optimal inference: state evolution from each start, its limit, and the phase transitions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from theory.convex import bayes_optimal
 from theory.convex.state_evolution import errors, reached
 
 SOURCE = "state evolution and free entropy, N -> infinity"
-JUMPS = {"alpha": "alpha_alg"}  # first-order transitions along an axis, by the variable that states them
+JUMPS = {"alpha": "alpha_alg"}  # axis: the variable with the position of its first-order transition
 
 
 def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell at its P/N; all ratios and starts of a prior and a teacher are solved side by side."""
+    """Return the variables of each cell at its P/N.
+
+    All ratios and starts for a prior and a teacher are solved in parallel.
+    """
     return solve_line(scenario, [replace(cell, alpha=cell.P / cell.N) for cell in cells])
 
 
@@ -37,7 +40,7 @@ def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[
 def _solved(
     teacher: Teacher, weights: Weights, cells: list[InferenceCell], steps: int
 ) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of cells of one prior and one teacher."""
+    """Return the variables of cells with one prior and one teacher."""
     alpha, starts = np.array([cell.alpha for cell in cells]), [cell.start for cell in cells]
     mse = errors(teacher, weights, alpha, starts, steps)
     along = {"m": 1 - mse, "q": 1 - mse, "mse": mse, "eps_g": np.arctan2(np.sqrt(mse), np.sqrt(1 - mse)) / np.pi}

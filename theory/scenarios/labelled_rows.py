@@ -1,4 +1,4 @@
-"""Learners that minimise a convex loss of rows of a real table: the equations at each parameter combination."""
+"""Theory of convex losses on rows of a real table, for each parameter combination."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from statmech.scenarios.risk import BEST
 from theory.tables.best_penalties import best_along, errors_of
 
 SOURCE = "clusters or covariances of a table, N -> infinity"
-PLACES = 60  # of a line
+LINE_POINTS = 60  # style: ok
 
 Values = dict[str, np.ndarray]
 
 
 def attributes(scenario: LabelledRows) -> dict[str, str]:
-    """The diagnosis of each table, as JSON."""
+    """Return the diagnosis of each table as JSON."""
     return {"tables": json.dumps(scenario.diagnoses())}
 
 
 def solve(scenario: LabelledRows, cells: Sequence[RowsCell]) -> Iterator[Values]:
-    """The variables of each cell; NaN where the table does not determine them."""
+    """Return the variables of each cell.
+
+    Values are NaN where the table does not determine them.
+    """
     if problems := list(scenario.data_problems()):
         raise ScenarioError(problems)
     groups: dict[tuple[Any, ...], list[RowsCell]] = {}
@@ -38,7 +41,7 @@ def solve(scenario: LabelledRows, cells: Sequence[RowsCell]) -> Iterator[Values]
 
 
 def searched_penalties(cell: RowsCell) -> tuple[float, float]:
-    """Return the smallest and the largest penalty among which the best is sought."""
+    """Return the smallest and the largest penalty in the search of the best penalty."""
     return errors_of(cell).searched(cell.model)
 
 

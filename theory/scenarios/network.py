@@ -1,4 +1,4 @@
-"""Networks of two layers: order parameters from their equations, and the error from these."""
+"""Theory of two-layer networks: order parameters from their equations, and the resulting errors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from theory.networks.equations import error_of, solve_cells
 from theory.networks.perfect_learning import SMALL, continued
 
 SOURCE = "order-parameter equations of networks, N -> infinity"
-LOST = 1e-7  # eps_g that has lost digits: then recorded times are too few to see it fall, and others come between
-EARLIEST, RATIO = 0.1, 1.1  # of these times
+LOST = 1e-7  # smaller eps_g have lost digits: then additional times are needed between the recorded ones
+EARLIEST, RATIO = 0.1, 1.1  # for the additional times
 
 
 @at_optimum
 def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order; none of a cell without equations."""
+    """Return the variables of each cell in order, with no variables for a cell without equations."""
     t, solved = np.asarray(scenario.t, float), [cell for cell in cells if not cell.unsolved]
     equal, unequal = ([cell for cell in solved if cell.inputs.isotropic == same] for same in (True, False))
     known = {True: iter(_with_equations(equal, t)), False: iter(_structured(unequal, t))}
@@ -29,7 +29,7 @@ def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str,
 
 
 def _structured(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
-    """The variables of cells with inputs of unequal variance: the errors follow from the fields."""
+    """Solve cells with inputs of unequal variance, whose errors follow from the fields."""
     return [
         _described(cell, weights) | {"eps_g": error_of(cell, fields, T)}
         for cell, (weights, fields, T) in zip(cells, structured.solve_cells(cells, t), strict=True)
@@ -37,7 +37,10 @@ def _structured(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, n
 
 
 def _with_equations(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
-    """The variables of cells with equations; times are added where an error becomes small between two recorded ones."""
+    """Solve cells with isotropic inputs.
+
+    Times are added if an error becomes small between two recorded times.
+    """
     values = _solved(cells, t)
     lost = [at for at, own in enumerate(values) if np.any(own["eps_g"] < SMALL) and _first_small(own["eps_g"]) < LOST]
     if lost and t[-1] > EARLIEST:
@@ -59,13 +62,13 @@ def _solved(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.nd
 
 
 def attributes(scenario: Network) -> dict[str, str]:
-    """State the method of the activations' averages: closed forms, line integrals or quadrature."""
+    """Return the averaging method of each activation: closed forms, line integrals or quadrature."""
     found = {cell.name: cell.averages for cell in scenario.cells()}
     return {"averages": ", ".join(f"{name}: {how}" for name, how in found.items())}
 
 
 def _described(cell: NetworkCell, units: Units) -> dict[str, np.ndarray]:
-    """The variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K)."""
+    """Return the variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K)."""
     return {
         "eps_g": error_of(cell, units),
         **units._asdict(),

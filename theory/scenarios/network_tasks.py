@@ -1,4 +1,4 @@
-"""Networks that learn several tasks: order parameters from their equations, and the errors from these."""
+"""Theory of networks that learn several tasks: order parameters from their equations, and the resulting errors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from theory.scenarios.network import attributes as attributes
 
 @at_optimum
 def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order."""
+    """Return the variables of each cell in order."""
     solved = zip(cells, solve_cells(cells, scenario.t), strict=True)
     return (_described(scenario, cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solved)
 
 
 def _described(scenario: NetworkTasks, cell: NetworkTaskCell, units: Units) -> dict[str, np.ndarray]:
-    """The variables of one cell from R (T, K, M), Q (T, K, K) and the heads v (T, heads, K)."""
+    """Return the variables of one cell from R (T, K, M), Q (T, K, K) and the heads v (T, heads, K)."""
     R, Q, v = units
     T, own = cell.T, cell.own
     parts = [slice(task * own, (task + 1) * own) for task in range(cell.tasks)]

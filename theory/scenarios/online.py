@@ -1,4 +1,4 @@
-"""Online learning: order parameters from the equations, errors of the ensemble from integrals."""
+"""Theory of online learning: order parameters from their equations, and errors of the ensemble from integrals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from theory.ensembles.pair_fluctuations import PairFluctuations
     from theory.fluctuations.student_fluctuations import Fluctuations
 
-if has_jax():  # `theory.solve` sets up the folder of compiled programs for a solver that has imported JAX
+if has_jax():  # imported early: `theory.solve` sets up the folder of compiled programs only after JAX is imported
     import_module("theory.online.trajectories")
 
 SOURCE = "order-parameter equations, N -> infinity"
@@ -33,9 +33,10 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 @at_optimum
 def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order. Exchangeable students obey the same equations for every K > 1.
+    """Return the variables of each cell in order.
 
-    Corrections are those of what a simulation records: the step nearest to N t.
+    Exchangeable students obey the same equations for every K > 1. Corrections are evaluated at the step nearest to N t,
+    which a simulation records.
     """
     if not scenario.corrections:
         return _without_corrections(scenario, cells)
@@ -55,7 +56,7 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
 
 
 def _without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell in the limit, in their order."""
+    """Solve the cells for N -> infinity, in order."""
     isotropic = [cell for cell in cells if not cell.inputs.structured]
     structured = [cell for cell in cells if cell.inputs.structured]
     first = _views(isotropic, _solved(_solve_isotropic, isotropic, scenario.t), scenario.gram)
@@ -68,7 +69,10 @@ def _without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Ite
 
 
 def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[Students]:
-    """The students of cells of isotropic inputs: side by side, or where there is no JAX as those of a single mode."""
+    """Solve the students of cells with isotropic inputs.
+
+    They are solved in parallel, or as students with a single mode if JAX is missing.
+    """
     if not has_jax():
         return [metrics.weights for metrics in structured_trajectories.solve_cells(cells, times)]
     from theory.online.trajectories import solve_cells
@@ -77,18 +81,24 @@ def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[St
 
 
 def solve_line(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Solve for a line, at the times themselves instead of those of whole steps."""
+    """Solve for a line, at the exact times instead of the times of integer steps."""
     return _corrected(cells, scenario.t, scenario.gram) if scenario.corrections else solve(scenario, cells)
 
 
 def _recorded(times: Sequence[float], N: int) -> tuple[float, ...]:
-    """The times of the recorded steps; times equal up to rounding are returned unchanged."""
+    """Return the times of the recorded steps.
+
+    Times that are equal up to rounding do not change.
+    """
     given, recorded = np.asarray(times, float), steps(times, N) / N
     return tuple(np.where(np.isclose(given, recorded, rtol=1e-12, atol=0), given, recorded).tolist())
 
 
 def _brought_to(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Values with the corrections of the recorded steps, which differ from the values by more than their bias."""
+    """Add corrections for the recorded steps to values at the exact times.
+
+    The difference between the two times is added to the bias.
+    """
     further = {name: value for name, value in recorded.items() if name not in values}
     for name in [name for name in further if name.endswith(BIAS)]:
         base = name.removesuffix(BIAS)
@@ -97,7 +107,10 @@ def _brought_to(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) 
 
 
 def _solved(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times: Sequence[float]) -> list[Any]:
-    """Solve cells and return the solution of each; only the first cell of each set of equations is solved."""
+    """Solve cells and return the solution of each cell.
+
+    Cells with the same equations share a solution.
+    """
     first: dict[Any, OnlineCell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
@@ -106,8 +119,8 @@ def _solved(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times:
 
 
 def _corrected(cells: Sequence[OnlineCell], times: Sequence[float], gram: bool) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell with their corrections, at these times."""
-    from theory.online.trajectories import solve_corrected  # here, and below: corrections need JAX
+    """Solve cells with their corrections at these times."""
+    from theory.online.trajectories import solve_corrected  # imported late, also below: corrections need JAX
 
     found = _solved(solve_corrected, cells, times)
     solved = [students for students, _ in found]
@@ -119,7 +132,10 @@ def _corrected(cells: Sequence[OnlineCell], times: Sequence[float], gram: bool) 
 def _of_students(
     cells: Sequence[OnlineCell], solved: Sequence[tuple[Students, Fluctuations]]
 ) -> list[dict[str, np.ndarray]]:
-    """The corrections (times, K) of each student of each cell; those with as many distinct students in one call."""
+    """Compute the corrections (times, K) of each student of each cell.
+
+    Cells with the same number of distinct students share one call.
+    """
     from theory.fluctuations.student_fluctuations import Fluctuations, corrections
 
     found: list[dict[str, np.ndarray]] = [{} for _ in cells]
@@ -137,7 +153,7 @@ def _of_students(
 
 
 def _alone(one: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The corrections of an ensemble of one student, whose weight mean and vote are its own."""
+    """Return the corrections for an ensemble of one student, which equal the student's own."""
     std, bias = one["eps_g_std"][:, 0], one["eps_g_bias"][:, 0]
     return {"eps_g_weight_mean_std": std, "eps_g_weight_mean_bias": bias, "eps_g_majority_vote_std": std}
 
@@ -145,9 +161,9 @@ def _alone(one: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _of_pairs(
     cells: Sequence[OnlineCell], solved: Sequence[Students], times: Sequence[float]
 ) -> dict[int, dict[str, np.ndarray]]:
-    """The corrections that need pairs of students, by the place of the cell: of equal students, K > 1.
+    """Compute the corrections that require pairs of students, by the index of the cell.
 
-    Cells that differ in K and N share their pairs.
+    They apply to cells with equal students and K > 1. Cells that differ in K and N share their pairs.
     """
     from theory.ensembles.pair_fluctuations import most_students
     from theory.ensembles.pair_fluctuations import solve as solve_pairs
@@ -167,7 +183,7 @@ def _of_pairs(
 
 
 def _equations(cell: OnlineCell) -> tuple[Any, ...]:
-    """Return all that the order-parameter equations and their initial conditions depend on."""
+    """Return a key with everything that determines the order-parameter equations and initial conditions."""
     students = min(cell.K, 2) if cell.alike else cell.K
     inputs = (cell.inputs, cell.N if cell.inputs.sized else None) if cell.inputs.structured else ()
     changes = *cell.changes.items(), *cell.controls
@@ -177,7 +193,10 @@ def _equations(cell: OnlineCell) -> tuple[Any, ...]:
 def _views_in_fields(
     cells: Sequence[OnlineCell], solved: Sequence[Metrics], scenario: Scenario
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Each cell's arrays: errors follow from the fields, whose R, q and length have names of their own."""
+    """Yield each cell's arrays for anisotropic inputs.
+
+    Errors follow from the fields, whose R, q and length have separate names.
+    """
     of_fields = _views(cells, [metrics.fields for metrics in solved], gram=False)
     for cell, metrics, values in zip(cells, solved, of_fields, strict=True):
         weights = _of_weights(cell, metrics.weights, scenario.gram)
@@ -185,7 +204,7 @@ def _views_in_fields(
 
 
 def _of_weights(cell: OnlineCell, students: Students, gram: bool) -> dict[str, np.ndarray]:
-    """All but the errors of the ensemble."""
+    """Return all variables of the weights except the errors of the ensemble."""
     if cell.alike:
         return _alike(cell.K, students, gram)
     along, across = _of_students_apart(students)
@@ -193,12 +212,15 @@ def _of_weights(cell: OnlineCell, students: Students, gram: bool) -> dict[str, n
 
 
 def _with_fields(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays with those of the fields, which are those of weights where inputs are isotropic."""
+    """Add the variables of the fields, which have the values of the weights for isotropic inputs."""
     return values | {name: values[name.removesuffix("_field")] for name in FIELD}
 
 
 def _views(cells: Sequence[OnlineCell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
-    """Each cell's arrays; cells whose students are alike are computed together."""
+    """Yield each cell's arrays.
+
+    Cells with equal students are computed together.
+    """
     members = [at for at, cell in enumerate(cells) if cell.alike]
     every = _all_alike([cells[at].K for at in members], [solved[at] for at in members], gram)
     alike = dict(zip(members, every, strict=True))
@@ -207,7 +229,10 @@ def _views(cells: Sequence[OnlineCell], solved: list[Students], gram: bool) -> I
 
 
 def _all_alike(K: Sequence[int], solved: Sequence[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
-    """The arrays of cells whose students are alike: errors in one call, the others in one call per K."""
+    """Yield the arrays of cells with equal students.
+
+    Errors are computed in one call, other variables in one call per K.
+    """
     if not K:
         return
     students, sizes = Students(*map(np.stack, zip(*solved, strict=True))), np.asarray(K)
@@ -225,7 +250,10 @@ def _all_alike(K: Sequence[int], solved: Sequence[Students], gram: bool) -> Iter
 
 
 def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
-    """All but the errors of the ensemble; one student stands for all K, and arrays may have any leading axes."""
+    """Return all variables of equal students except the errors of the ensemble.
+
+    One student represents all K, and arrays may have any leading axes.
+    """
     theta, length, c = (
         order_parameters.angle_from_versine(students.y)[..., 0],
         np.exp(students.log_length[..., 0]),
@@ -253,19 +281,25 @@ def _unlike(students: Students, gram: bool) -> dict[str, np.ndarray]:
 
 
 def _of_students_apart(students: Students) -> tuple[np.ndarray, np.ndarray]:
-    """The parts of unequal students along the teacher, and the Gram matrices of their parts across it."""
+    """Return the components of unequal students, parallel to the teacher and perpendicular.
+
+    Perpendicular parts are given by their Gram matrices.
+    """
     theta = order_parameters.angle_from_versine(students.y)
     return _vectors(theta, np.exp(students.log_length), _full(students.c, theta.shape[-1]))
 
 
 def _vectors(theta: np.ndarray, length: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Students' parts along the teacher, and the Gram matrices of their parts across it."""
+    """Return students' parallel components, and the Gram matrices of their perpendicular parts."""
     across = length * np.sin(theta)
     return length * np.cos(theta), across[..., :, None] * c * across[..., None, :]
 
 
 def _full(c: np.ndarray, K: int) -> np.ndarray:
-    """The K x K matrices of transverse cosines from those of the pairs, row by row of the upper triangle."""
+    """Return K x K matrices of transverse cosines from the values for pairs.
+
+    Pairs are the upper triangle, row by row.
+    """
     matrix = np.ones((*c.shape[:-1], K, K))
     first, second = np.triu_indices(K, 1)
     matrix[..., first, second] = matrix[..., second, first] = c

@@ -1,4 +1,4 @@
-"""A student that learns two clusters online: the order-parameter equations of each parameter combination."""
+"""Theory of a student that learns two clusters online, for each parameter combination."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 
 def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order; cells that differ in N share their equations."""
+    """Return the variables of each cell in order.
+
+    Cells that differ only in N share their equations.
+    """
     first: dict[Any, OnlineClusterCell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
@@ -24,12 +27,15 @@ def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Itera
 
 
 def _equations(cell: OnlineClusterCell) -> tuple[Any, ...]:
-    """Return all that the equations depend on, beside the start that all cells share."""
+    """Return a key with everything that determines the equations.
+
+    All cells share the same start.
+    """
     return cell.rule, cell.clusters, cell.inputs, *cell.changes.items()
 
 
 def _variables(cell: OnlineClusterCell, course: Course, times: Sequence[float]) -> dict[str, np.ndarray]:
-    """The course of the student, and the errors of the Bayes-optimal learner of as many examples."""
+    """Return the student's trajectory with the errors of the Bayes-optimal learner for the same number of examples."""
     clusters = cell.two
     bayes = [error_at(clusters.learnt(t), clusters.positives) for t in times]
     known = error_at(clusters.separation, clusters.positives)

@@ -1,4 +1,4 @@
-"""A student that learns rows of a real table online: the order-parameter equations of the table's classes."""
+"""Theory of a student that learns rows of a real table online, from the statistics of the table's classes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SOURCE = "order-parameter equations of the classes of a table, N -> infinity"
 
 
 def attributes(scenario: OnlineRows) -> dict[str, str]:
-    """The diagnosis of each table, as JSON."""
+    """Return the diagnosis of each table as JSON."""
     return {"tables": json.dumps(scenario.diagnoses())}
 
 
 def solve(scenario: OnlineRows, cells: Sequence[OnlineRowsCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order."""
+    """Yield the variables of each cell in order."""
     if problems := list(scenario.data_problems()):
         raise ScenarioError(problems)
     laws = {cell.inputs: cell.table for cell in cells}

@@ -1,4 +1,4 @@
-"""A perceptron that learns several tasks: its order parameters from their equations, and the errors from its angles."""
+"""Theory of a perceptron that learns several tasks: order parameters from equations, errors from angles."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 @at_optimum
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, in their order."""
+    """Return the variables of each cell in order."""
     solved = zip(cells, solve_cells(cells, scenario.t), strict=True)
     return (_described(student) | {"task_share": cell.share(scenario.t)} for cell, student in solved)
 
 
 def _described(student: Student) -> dict[str, np.ndarray]:
-    """The variables of a student's log l (T,) and y (T, tasks)."""
+    """Return the variables from a student's log l (T,) and y (T, tasks)."""
     error = angle_from_versine(student.y) / np.pi
     return {"eps_g": error, "R": 1 - student.y, "length": np.exp(student.log_length)}

@@ -1,7 +1,7 @@
-"""Learners that minimise a convex loss: the replica-symmetric equations at each parameter combination.
+"""Replica-symmetric theory of learners that minimise a convex loss, for each parameter combination.
 
-Runs have P = alpha N examples, rounded to a whole number: their theory is that of P/N. `lam: best` is the same in both,
-the best at alpha.
+Runs have P = alpha N examples, rounded to an integer: theory is evaluated at P/N. `lam: best` is the same in runs and
+theory: the best penalty at alpha.
 """
 
 from __future__ import annotations
@@ -22,25 +22,34 @@ from theory.convex.empirical_risk import minimum
 from theory.convex.recovery import recovered_from
 
 SOURCE = "replica-symmetric, N -> infinity"
-PLACES = 60  # of a line
-SINGULAR = {"alpha": (1.0,)}  # where least squares without a penalty has infinite errors
+LINE_POINTS = 60  # style: ok
+SINGULARITIES = {"alpha": (1.0,)}  # least squares without a penalty has infinite errors at alpha = 1
 
 Values = dict[str, np.ndarray]
 Best = Callable[[Sequence[RiskCell]], Mapping[float, float]]
 
 
 def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
-    """The variables of each cell, at its P/N; NaN where the loss has no minimum."""
+    """Return the variables of each cell at its P/N.
+
+    Values are NaN where the loss has no minimum.
+    """
     return _solved(scenario, cells, lambda cell: cell.P / cell.N, best_of)
 
 
 def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
-    """Solve for a line, at alpha itself instead of P/N; the best penalty is left out where no cell has it."""
+    """Solve for a line, at alpha itself instead of P/N.
+
+    The best penalty is omitted if no cell needs it.
+    """
     return _solved(scenario, cells, alpha_of, best_along if any(cell.lam == "best" for cell in cells) else _unknown)
 
 
 def searched_penalties(cell: RiskCell) -> tuple[float, float]:
-    """Return the range of the best penalty, which may vanish: 0 is a limit, not an edge."""
+    """Return the search range of the best penalty.
+
+    The best penalty may vanish: 0 is a limit and not an edge.
+    """
     return 0.0, LARGEST
 
 
@@ -57,14 +66,17 @@ def _solved(scenario: Risk, cells: Sequence[RiskCell], ratio: Ratio, best_of_gro
 
 
 def _bayes_of(members: Sequence[RiskCell], ratio: Ratio) -> dict[float, float]:
-    """The cosine of the Bayes-optimal student of a group at each of its ratios; NaN for inputs of unequal variance."""
+    """Return the cosine of the Bayes-optimal student at each ratio of a group.
+
+    It is NaN for inputs of unequal variance.
+    """
     first = members[0]
     if first.setting.inputs:
         return dict.fromkeys(map(ratio, members), np.nan)
     return at_each(members, ratio, lambda alphas: _bayes_cosine(first.teacher, first.weights, tuple(alphas.tolist())))
 
 
-@lru_cache(maxsize=16)  # losses and penalties share it
+@lru_cache(maxsize=16)  # losses and penalties share the cosines
 def _bayes_cosine(teacher: Teacher, weights: Weights, alphas: tuple[float, ...]) -> np.ndarray:
     return np.sqrt(bayes_overlap(teacher, weights, np.array(alphas)))
 
@@ -89,7 +101,12 @@ def _of_group(members: list[RiskCell], ratio: Ratio, best_of_group: Best) -> dic
 
 
 def _threshold(cell: RiskCell) -> float:
-    """Below it labels can be separated; beyond it an l1 norm recovers the weights from outputs without noise."""
+    """Return the critical alpha for separable labels, or for recovery of the weights by an l1 norm.
+
+    Labels are separable below it. Sparse weights are recovered from noiseless outputs above it.
+
+    Recovery refers to sparse weights and noiseless outputs.
+    """
     if isinstance(cell.teacher, LabelTeacher):
         modes = cell.setting.inputs.modes if cell.setting.inputs else None
         return separable_below(cell.teacher, modes.signal, modes.rank) if modes else separable_below(cell.teacher)

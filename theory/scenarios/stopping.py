@@ -1,4 +1,4 @@
-"""Walks with early stopping: their decision errors, and the fraction of features that they evaluate."""
+"""Walks with early stopping: decision errors, and fractions of evaluated features."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 from statmech.scenarios.stopping import Stopping, StoppingCell
 from theory.stopping.walks import Decision, decision, error, many_looks, mean_share
 
-EXACT = 400  # looks that are counted one by one: a second at most
-STEPS = 2.0  # a level this many steps' deviations up may be raised by the overshoot
-
+EXACT = 400  # takes at most a second
+STEPS = 2.0  # standard deviations of a step: the overshoot approximation fails for lower levels
 
 SOURCE = "Gaussian walks, exact densities"
-PLACES = 60  # of a line: each costs milliseconds
+LINE_POINTS = 60  # each point takes milliseconds  # style: ok
 
 
 def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell.
+    """Return the variables of each cell.
 
-    `decision_error` and `features` hold for the scenario's own looks: exactly up to 400 of them; beyond, by the
-    overshoot, to 1e-4 (NaN where the level is lower than two steps' deviations, and that approximation fails).
-    `decision_error_brownian` and `features_brownian` are the limit of infinitely many looks.
+    `decision_error` and `features` hold for the scenario's own boundary checks: exactly for up to 400 checks, and to
+    1e-4 by the overshoot approximation for more checks. They are NaN where this approximation fails, for levels below
+    two standard deviations of a step. `decision_error_brownian` and `features_brownian` are the limit of infinitely
+    many checks.
     """
     return (values(cell) for cell in cells)
 
 
 def values(cell: StoppingCell) -> dict[str, np.ndarray]:
-    """The variables of a cell, for sums of variance 1."""
-    tau, drift, theta = cell.tau, cell.mean - cell.slope, cell.theta - cell.slope  # seen from the level
+    """Return the variables of a cell, for sums of variance 1."""
+    tau, drift, theta = cell.tau, cell.mean - cell.slope, cell.theta - cell.slope  # relative to the level
     decided = _at_looks(cell)
     return {
         "decision_error": np.asarray(decided.error),

@@ -1,4 +1,4 @@
-"""Learning from stored examples: the curve that each learner tends to in the limit of large N, at its alphas."""
+"""Learning from stored examples: the curve of each learner in the limit of large N, at its values of alpha."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from statmech.scenarios.stored_examples import StoredCell, StoredExamples
 from theory.stored_examples.learning_curves import curve_of
 
 SOURCE = "replica-symmetric, N -> infinity"
-SINGULAR = {"alpha": (1.0,)}  # where the error of the pseudo-inverse has a cusp, at 1/2
+SINGULARITIES = {"alpha": (1.0,)}  # the error of the pseudo-inverse has a cusp of height 1/2 at alpha = 1
 
 
 def solve(scenario: StoredExamples, cells: Sequence[StoredCell]) -> Iterator[dict[str, np.ndarray]]:
-    """The variables of each cell, the same at all recorded times; none for a learner whose limit is not known."""
+    """Return the variables of each cell, which are the same at all recorded times.
+
+    A learner without a known limit has no variables.
+    """
     groups: dict[tuple[str, float], list[StoredCell]] = {}
     for cell in cells:
         if cell.learner.limit is not None:
