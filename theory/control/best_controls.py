@@ -89,7 +89,7 @@ class Range(NamedTuple):
         return float(np.exp(place) if self.geometric else place)
 
     @property
-    def places(self) -> tuple[float, float]:
+    def coordinate_bounds(self) -> tuple[float, float]:
         """The lowest and the highest coordinate."""
         low, high = np.log([self.low, self.high]) if self.geometric else (self.low, self.high)
         return float(low), float(high)
@@ -199,7 +199,9 @@ def _best_constants(
     def found(place: Sequence[float]) -> float:
         return float(objectives(cells_at([place]), last, objective)[0])
 
-    each = [np.linspace(*of.places, CONSTANTS if len(ranges) == 1 else CONSTANTS // 2) for of in ranges.values()]
+    each = [
+        np.linspace(*of.coordinate_bounds, CONSTANTS if len(ranges) == 1 else CONSTANTS // 2) for of in ranges.values()
+    ]
     grid = list(product(*each))
     values = objectives(cells_at(grid), last, objective)
     best = grid[int(np.argmin(values))]

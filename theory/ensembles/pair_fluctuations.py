@@ -166,10 +166,10 @@ class Field(NamedTuple):
     A_bend: np.ndarray
     g: np.ndarray
     h: np.ndarray
-    own: np.ndarray
-    between: np.ndarray
-    mixed: np.ndarray
-    of_c: np.ndarray
+    F_c_a1_a1: np.ndarray
+    F_c_a1_a2: np.ndarray
+    F_c_a1_c: np.ndarray
+    F_c_c_c: np.ndarray
     F_eta: np.ndarray
     F_c_eta: np.ndarray
     log_eta_rate: np.ndarray
@@ -325,10 +325,10 @@ def _field(cell: OnlineCell, states: States) -> Field:
         A_bend=np.stack([_symmetric(own, at) for at in (0, 1)], axis=1),
         g=np.stack([by_l[:, 2], by_theta[:, 2]], axis=-1),
         h=by_c[:, 2],
-        own=_symmetric(own, 2),
-        between=_symmetric(between, 2),
-        mixed=np.stack([bend.l1_c[:, 2], bend.t1_c[:, 2]], axis=-1),
-        of_c=bend.c_c[:, 2],
+        F_c_a1_a1=_symmetric(own, 2),
+        F_c_a1_a2=_symmetric(between, 2),
+        F_c_a1_c=np.stack([bend.l1_c[:, 2], bend.t1_c[:, 2]], axis=-1),
+        F_c_c_c=bend.c_c[:, 2],
         F_eta=by_eta[:, :2],
         F_c_eta=by_eta[:, 2],
         log_eta_rate=log_eta_rate,
@@ -406,7 +406,7 @@ def _rates(field: Field, x: PairFluctuations) -> PairFluctuations:
     V1, V2 = (_both(A @ V) for V in (x.V1, x.V2))
     W1, W2 = (A @ W + h[:, None] * W for W in (x.W1, x.W2))
     bend = np.sum(field.A_bend * x.V1, axis=(-1, -2)) / 2
-    bend_c = np.sum(field.own * x.V1 + field.between * x.V2, axis=(-1, -2)) + 2 * field.mixed @ x.W1
+    bend_c = np.sum(field.F_c_a1_a1 * x.V1 + field.F_c_a1_a2 * x.V2, axis=(-1, -2)) + 2 * field.F_c_a1_c @ x.W1
     return PairFluctuations(
         V1=V1,
         V2=V2,
@@ -416,7 +416,7 @@ def _rates(field: Field, x: PairFluctuations) -> PairFluctuations:
         S1=2 * h * x.S1 + 2 * g @ (x.W1 + x.W2),
         S2=2 * h * x.S2 + 4 * g @ x.W2,
         bias=A @ x.bias + bend,
-        bias_c=2 * g @ x.bias + h * x.bias_c + bend_c + field.of_c * x.S0 / 2,
+        bias_c=2 * g @ x.bias + h * x.bias_c + bend_c + field.F_c_c_c * x.S0 / 2,
     )
 
 
@@ -454,7 +454,7 @@ def _covariances(step: Products, theta: np.ndarray, c: np.ndarray, drift: float)
     return PairFluctuations(
         V1=step.one - means + outer,
         V2=step.students - means + outer * c[:, None, None],
-        W1=step.own - paired + turned * (1 + c)[:, None],
+        W1=step.a1_c12 - paired + turned * (1 + c)[:, None],
         W2=step.other - paired + turned * (2 * c)[:, None],
         S0=step.same - pair**2 + cosines * 2 * (1 + c),
         S1=step.sharing - pair**2 + cosines * (1 + 3 * c),

@@ -80,7 +80,7 @@ class Products(NamedTuple):
     mean: Array
     one: Array
     students: Array
-    own: Array
+    a1_c12: Array
     other: Array
     same: Array
     sharing: Array
@@ -226,7 +226,7 @@ def _averages(common: Common, theta: float, c: float) -> Products:
         mean=np.append(mean(a), mean(c12)),
         one=mean(own @ G @ np.swapaxes(own, -1, -2)),
         students=mean(a[..., :, None] * a[..., None, :]),
-        own=mean(dot(own, (G @ B_mu[..., None])[..., None, :, 0])),
+        a1_c12=mean(dot(own, (G @ B_mu[..., None])[..., None, :, 0])),
         other=mean(a * c12[..., None]),
         same=mean(np.sum(GB * np.swapaxes(GB, -1, -2), axis=(-1, -2))),
         sharing=mean(dot(B_mu, (G @ B_mu[..., None])[..., 0])),

@@ -85,7 +85,7 @@ class Fields(NamedTuple):
     spacing: float = 0.0
     masks: Masks | None = None
 
-    def masked(self, values: Array, *units: Array) -> Array:
+    def apply_mask_means(self, values: Array, *units: Array) -> Array:
         """Multiply values (..., L) for tuples of units by the means of their masks' products."""
         return values if self.masks is None else values * self.masks.mean(*units)
 
@@ -136,7 +136,9 @@ def errors(fields: Fields, i: Array) -> Array:
         return at.mean(at.g[i] * _error_of_active(fields, at, i))
     averages, gram, weights, sign, *_ = fields
     a = np.arange(fields.smooth)
-    found = jnp.sum(fields.masked(weights[a], i[:, None], a) * averages.I2(gathered(gram, i[:, None], a)), axis=1)
+    found = jnp.sum(
+        fields.apply_mask_means(weights[a], i[:, None], a) * averages.I2(gathered(gram, i[:, None], a)), axis=1
+    )
     return found + weights[-1] * averages.S2(gathered(gram, i, np.full_like(i, len(gram) - 1))) if sign else found
 
 
@@ -148,7 +150,7 @@ def responses(fields: Fields, i: Array, p: Array) -> Array:
     averages, gram, weights, sign, *_ = fields
     a = np.arange(fields.smooth)
     each = averages.I3(gathered(gram, i[:, None], p[:, None], a))
-    found = jnp.sum(fields.masked(weights[a], i[:, None], a) * each, axis=1)
+    found = jnp.sum(fields.apply_mask_means(weights[a], i[:, None], a) * each, axis=1)
     if not sign:
         return found
     return found + weights[-1] * averages.S3(gathered(gram, i, p, np.full_like(i, len(gram) - 1)))
@@ -177,7 +179,7 @@ def _curvatures(fields: Fields, i: Array, found: Array) -> Array:
     if fields.spacing:  # Stein's lemma for <g'(x_i) x_i e>, solved for the remaining term
         return ratio(responses(fields, i, i) - jnp.sum(gram[i][:, smooth] * found, axis=1), gram[i, i])
     C = _with_middle(gathered(gram, i[:, None], i[:, None], smooth), 1.0, 0.0)
-    return jnp.sum(fields.masked(weights[smooth], i[:, None], smooth) * averages.I3(C), axis=1)
+    return jnp.sum(fields.apply_mask_means(weights[smooth], i[:, None], smooth) * averages.I3(C), axis=1)
 
 
 def _with_middle(C: Array, first: float, last: float) -> Array:
@@ -196,7 +198,7 @@ def squares(fields: Fields, i: Array, j: Array) -> Array:
         slope, square = at.slope[i] * at.slope[j], _error_of_active(fields, at, i, j) ** 2
         if fields.masks is not None:
             square = square + _variance_of_others(fields, at, i, j)
-        return fields.masked(at.mean(slope * square), i, j)
+        return fields.apply_mask_means(at.mean(slope * square), i, j)
     each = fields.smooth * (fields.smooth + 1) // 2 * fields.gram.shape[-1]
     size = max(1, TERMS // each)
     if size >= len(i):
@@ -210,13 +212,13 @@ def _squares(fields: Fields, i: Array, j: Array) -> Array:
     averages, gram, weights, sign, *_ = fields
     one, other = i[:, None], j[:, None]
     a, b = np.triu_indices(fields.smooth)
-    both = fields.masked(np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b], one, other, a, b)
+    both = fields.apply_mask_means(np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b], one, other, a, b)
     found = jnp.sum(both * averages.I4(gathered(gram, one, other, a, b)), axis=1)
     if not sign:
         return found
     a, last = np.arange(fields.smooth), len(gram) - 1
     under = averages.S4(gathered(gram, one, other, a, np.full_like(a, last)))
-    found = found + 2 * weights[-1] * jnp.sum(fields.masked(weights[a], one, other, a) * under, axis=1)
+    found = found + 2 * weights[-1] * jnp.sum(fields.apply_mask_means(weights[a], one, other, a) * under, axis=1)
     return found + weights[-1] ** 2 * slopes(fields, i, j)
 
 
@@ -224,8 +226,8 @@ def slopes(fields: Fields, i: Array, j: Array) -> Array:
     """Average g'(x_i) g'(x_j) for n pairs of units, shape (n, L)."""
     if fields.spacing:
         at = examples(fields)
-        return fields.masked(at.mean(at.slope[i] * at.slope[j]), i, j)
-    return fields.masked(fields.averages.J2(gathered(fields.gram, i, j)), i, j)
+        return fields.apply_mask_means(at.mean(at.slope[i] * at.slope[j]), i, j)
+    return fields.apply_mask_means(fields.averages.J2(gathered(fields.gram, i, j)), i, j)
 
 
 def _error_of_active(fields: Fields, at: LatticePoints, *units: Array) -> Array:

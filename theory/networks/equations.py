@@ -97,7 +97,7 @@ class Setting(NamedTuple):
     dropout: Array
     T: Array
     w: Array
-    course: Any = None
+    eta_polynomials: Any = None
 
 
 class Entries(NamedTuple):
@@ -183,10 +183,10 @@ def over_time(rates: Callable[[Setting, Array], Array], setting: Setting, rows: 
 
     The last row is the time if the learning rate is a function of time.
     """
-    if setting.course is None:
+    if setting.eta_polynomials is None:
         return rates(setting, rows)
-    eta = jax.vmap(lambda course, t: course.at(t), -1)(setting.course, rows[-1])
-    now = rates(setting._replace(eta=eta, course=None), rows[:-1])
+    eta = jax.vmap(lambda course, t: course.at(t), -1)(setting.eta_polynomials, rows[-1])
+    now = rates(setting._replace(eta=eta, eta_polynomials=None), rows[:-1])
     return jnp.concatenate([now, jnp.ones_like(rows[-1:])])
 
 
@@ -195,7 +195,7 @@ def with_time(solve: Callable[[Array], tuple[Array, Array]], setting: Setting, s
 
     A row with the time is added if the learning rate is a function of time.
     """
-    if setting.course is None:
+    if setting.eta_polynomials is None:
         return solve(start)
     rows, completed = solve(np.concatenate([start, np.zeros_like(start[:1])]))
     return rows[:, :-1], completed
@@ -236,7 +236,7 @@ def setting_of(cells: Sequence[NetworkCell]) -> Setting:
     T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
     courses = [cell.polynomials["eta"] for cell in cells if "eta" in cell.given]
     course = jax.tree.map(lambda *of: np.stack(of, axis=-1), *courses) if courses else None
-    return Setting(parameters, **rates, T=T, w=w, course=course)
+    return Setting(parameters, **rates, T=T, w=w, eta_polynomials=course)
 
 
 def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Units]:

@@ -134,7 +134,7 @@ class Equations:
         growth /= powers @ rho**2 + across.sum()  # 1 up to rounding errors, which would grow as a student shrinks
         return np.array([growth - self.cell.decay, *(pull - growth * rho), *(spread - 2 * growth * across)])
 
-    def course(self, times: np.ndarray) -> Course:
+    def compute_trajectory(self, times: np.ndarray) -> Course:
         """Integrate the equations, and return the student at these times (T,)."""
         start = self.start
         atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
@@ -156,4 +156,4 @@ def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable
     """
     check_fork()
     with double_precision():  # a user's rule may compute with JAX
-        return [Equations(*each).course(np.asarray(list(times), float)) for each in cells]
+        return [Equations(*each).compute_trajectory(np.asarray(list(times), float)) for each in cells]
