@@ -83,13 +83,13 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
     >>> dict(line.R.sizes), line.t.values[[0, -1]]
     ({'t': 200, 'student': 1}, array([ 1., 10.]))
     """
-    kept = _KEPT.get()
-    if kept is None:
+    cached_lines = _KEPT.get()
+    if cached_lines is None:
         return _smooth(scenario, axis, places)
     key = type(scenario), repr(scenario.config()), axis, places
-    if key not in kept:
-        kept[key] = _smooth(scenario, axis, places)
-    lines = kept[key]
+    if key not in cached_lines:
+        cached_lines[key] = _smooth(scenario, axis, places)
+    lines = cached_lines[key]
     return None if lines is None else lines.copy(deep=False)
 
 
@@ -99,13 +99,15 @@ def _smooth(scenario: AbstractScenario, axis: str, places: int) -> xr.Dataset | 
         return None
     try:
         dense = type(scenario)(**config)
-        solved = solve_line(dense)
+        solution = solve_line(dense)
     except (ScenarioError, SolverError):  # a grid that is too fine or leaves the range of the equations
         return None
     if axis in dense.recorded:
-        solved = solved.drop_vars([name for name, it in dense.variables.items() if it.between and name in solved])
-    ignored = [str(dim) for dim in solved.dims if dim in scenario.theory_ignores]
-    lines = solved.isel(dict.fromkeys(ignored, 0), drop=True)
+        solution = solution.drop_vars(
+            [name for name, variable in dense.variables.items() if variable.between and name in solution]
+        )
+    ignored = [str(dim) for dim in solution.dims if dim in scenario.theory_ignores]
+    lines = solution.isel(dict.fromkeys(ignored, 0), drop=True)
     sampled = axis not in dense.recorded and any((lines[name] > 0).any() for name in lines if str(name).endswith(ERROR))
     return broken_where_known(scenario, _without_sampling_noise(lines, axis) if sampled else lines, axis)
 
@@ -123,7 +125,7 @@ def _without_sampling_noise(lines: xr.Dataset, axis: str) -> xr.Dataset:
             return values
         error = lines.get(f"{values.name}{ERROR}", exact)
         smooth: xr.DataArray = xr.apply_ufunc(
-            lambda y, of_y: _spline(x, y, of_y, fine),
+            lambda y, y_error: _spline(x, y, y_error, fine),
             values,
             error,
             input_core_dims=[[axis], [axis]],
@@ -132,9 +134,9 @@ def _without_sampling_noise(lines: xr.Dataset, axis: str) -> xr.Dataset:
         )
         return smooth.rename(fine=axis).transpose(*values.dims).assign_attrs(values.attrs)
 
-    others = {name: it.variable for name, it in lines.coords.items() if axis not in it.dims}
+    other_coords = {name: coord.variable for name, coord in lines.coords.items() if axis not in coord.dims}
     splines = {name: spline(values) for name, values in lines.data_vars.items()}
-    return xr.Dataset(splines, {axis: fine, **others}, lines.attrs)
+    return xr.Dataset(splines, {axis: fine, **other_coords}, lines.attrs)
 
 
 def _spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -> np.ndarray:
@@ -142,13 +144,13 @@ def _spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -
 
     Straight lines are used if all errors are 0. Points outside the range of finite values are NaN.
     """
-    known = np.isfinite(y) & np.isfinite(error)
-    if known.sum() < MIN_SPLINE_VALUES or not error[known].any():
+    finite = np.isfinite(y) & np.isfinite(error)
+    if finite.sum() < MIN_SPLINE_VALUES or not error[finite].any():
         return np.interp(fine, x, y)
-    x, y, error = x[known], y[known], error[known]
+    x, y, error = x[finite], y[finite], error[finite]
     weights = 1 / np.maximum(error, MIN_SPLINE_ERROR * error.max())
-    found = UnivariateSpline(x, y, weights, s=SPLINE_CHI2 * x.size)(fine)
-    return np.where((fine >= x[0]) & (fine <= x[-1]), found, np.nan)
+    smoothed = UnivariateSpline(x, y, weights, s=SPLINE_CHI2 * x.size)(fine)
+    return np.where((fine >= x[0]) & (fine <= x[-1]), smoothed, np.nan)
 
 
 def broken_where_known(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:
@@ -183,10 +185,12 @@ def broken(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Datase
     array([ nan, 0.55])
     """
     x = lines[axis].values
-    every = np.unique(transitions)
-    for transition in every[(every > x[1]) & (every < x[-2])].tolist():
-        own = transitions == transition
-        lines = lines.map(_torn, axis=axis, transition=transition, own=own.any(axis) if axis in own.dims else own)
+    positions = np.unique(transitions)
+    for transition in positions[(positions > x[1]) & (positions < x[-2])].tolist():
+        is_here = transitions == transition
+        lines = lines.map(
+            _torn, axis=axis, transition=transition, own=is_here.any(axis) if axis in is_here.dims else is_here
+        )
     return lines
 
 
@@ -200,21 +204,21 @@ def _torn(line: xr.DataArray, axis: str, transition: float, own: xr.DataArray) -
     if axis not in line.dims or line.dtype.kind != "f":
         return line
     x, near = line[axis].values, NEAR * abs(transition)
-    beyond, last = max(transition + near, x[x > transition][0]), x[x < transition][-1]
-    places = np.array([min(transition - near, x[x < transition][-2]), last, beyond, *x[x > beyond][:1]])
-    values = line.interp({axis: places}).transpose(axis, ...).values
-    added = line.interp({axis: np.union1d(x, transition)}).transpose(axis, ...)
-    least = LEAST_JUMP * (line.max(axis) - line.min(axis))
-    own = own.any([dim for dim in own.dims if dim not in line.dims]).broadcast_like(least).transpose(*least.dims)
+    above, below = max(transition + near, x[x > transition][0]), x[x < transition][-1]
+    points = np.array([min(transition - near, x[x < transition][-2]), below, above, *x[x > above][:1]])
+    values = line.interp({axis: points}).transpose(axis, ...).values
+    extended = line.interp({axis: np.union1d(x, transition)}).transpose(axis, ...)
+    min_jump = LEAST_JUMP * (line.max(axis) - line.min(axis))
+    own = own.any([dim for dim in own.dims if dim not in line.dims]).broadcast_like(min_jump).transpose(*min_jump.dims)
     with np.errstate(invalid="ignore"):  # differences between infinite values
         steps = np.abs(np.diff(values, axis=0))
-        before, jump, *after = (steps.T / np.diff(places)).T  # slopes
+        before, jump, *after = (steps.T / np.diff(points)).T  # slopes
         steeper = jump > STEEPER * np.maximum(before, after[0] if after else 0.0)  # on both sides, on a coarse grid
-        torn = own.values & (steeper | (steps[1] > STEEP * steps[0])) & (steps[1] > least.values)
-        just_beyond = (added[axis] >= transition) & (added[axis] < beyond)
-        other = np.abs(added[just_beyond].values - values[2]) > CLOSE * steps[1]
-    added[just_beyond] = np.where(torn & other, np.nan, added[just_beyond])
-    return added.transpose(*line.dims)
+        jumps = own.values & (steeper | (steps[1] > STEEP * steps[0])) & (steps[1] > min_jump.values)
+        just_above = (extended[axis] >= transition) & (extended[axis] < above)
+        in_transit = np.abs(extended[just_above].values - values[2]) > CLOSE * steps[1]
+    extended[just_above] = np.where(jumps & in_transit, np.nan, extended[just_above])
+    return extended.transpose(*line.dims)
 
 
 def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any] | None:
@@ -228,17 +232,17 @@ def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any
         return None
     if values.dtype.kind not in "iuf" or values.size < 2:
         return None
-    others = math.prod(length for name, length in scenario.shape.items() if name not in (axis, *ignores))
-    if others * LEAST > MOST:
+    num_other_points = math.prod(length for name, length in scenario.shape.items() if name not in (axis, *ignores))
+    if num_other_points * LEAST > MOST:
         return None
-    whole = scenario.is_whole(axis)
-    steps = whole and axis in scenario.recorded  # iterations pass all steps, however few are recorded
-    fewer = places if steps else getattr(solver_of(scenario), "LINE_POINTS", places)
-    most = min(places, MOST // others, fewer)
-    dense = grid(values, most, whole)
+    integer = scenario.is_whole(axis)
+    steps = integer and axis in scenario.recorded  # iterations pass all steps, however few are recorded
+    solver_points = places if steps else getattr(solver_of(scenario), "LINE_POINTS", places)
+    num_points = min(places, MOST // num_other_points, solver_points)
+    dense = grid(values, num_points, integer)
     singular = np.outer(getattr(solver_of(scenario), "SINGULARITIES", {}).get(axis, ()), AROUND).ravel()
-    within = singular[(singular > dense[0]) & (singular < dense[-1])]
-    return {**config, axis: np.union1d(dense, within).tolist(), **_without(config, ignores)}
+    added_points = singular[(singular > dense[0]) & (singular < dense[-1])]
+    return {**config, axis: np.union1d(dense, added_points).tolist(), **_without(config, ignores)}
 
 
 def _without(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
@@ -248,8 +252,8 @@ def _without(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
 
     A value in `ignores` takes precedence over the first value in the config.
     """
-    given = {name: config[name] for name in config.keys() & ignores.keys()}
-    first = {name: value[0] if isinstance(value, list) else value for name, value in given.items()}
+    configured = {name: config[name] for name in config.keys() & ignores.keys()}
+    first = {name: value[0] if isinstance(value, list) else value for name, value in configured.items()}
     return first | {name: value for name, value in ignores.items() if value is not None}
 
 
@@ -262,10 +266,12 @@ def grid(values: np.ndarray, places: int, whole: bool = False) -> np.ndarray:
     low, high = values.min(), values.max()
     if whole and high - low < places:
         return np.union1d(np.arange(np.ceil(low), high + 1, dtype=values.dtype), values)
-    equally, first = np.linspace(low, high, places - places // 2), _first(values)
-    bent = np.geomspace(first, high, places // 2 + 2)[1:-1] if first else np.linspace(low, high, places // 2 + 2)[1:-1]
-    together = np.sort(np.concatenate([equally, bent]))
-    return np.union1d(np.rint(together).astype(int), values) if whole else together
+    linear, first = np.linspace(low, high, places - places // 2), _first(values)
+    geometric = (
+        np.geomspace(first, high, places // 2 + 2)[1:-1] if first else np.linspace(low, high, places // 2 + 2)[1:-1]
+    )
+    points = np.sort(np.concatenate([linear, geometric]))
+    return np.union1d(np.rint(points).astype(int), values) if whole else points
 
 
 def _first(values: np.ndarray) -> float:

@@ -44,8 +44,8 @@ def _of_controls(cells: list[Any], dataset: xr.Dataset) -> Iterator[str]:
 
     names = [str(name) for name in dataset.controlled.values]
     for cell in cells:
-        for name, wish in cell.wishes.items():
-            low, high = range_of(name, wish)[:2]
+        for name, options in cell.wishes.items():
+            low, high = range_of(name, options)[:2]
             values = dataset.control.values[cell.index][names.index(name)]
             for extreme in (np.nanmin(values), np.nanmax(values)):
                 if name != SHARE or extreme < 1:  # no fraction exceeds 1, so that 1 may be a true optimum

@@ -81,7 +81,7 @@ def solve_each(scenario: AbstractScenario) -> xr.Dataset:
     """
     check_type(scenario)
     groups: dict[int, list[Any]] = {}
-    axis = next((at for at, names in enumerate(scenario.dimensions.values()) if scenario.CHOICE in names), None)
+    axis = next((index for index, names in enumerate(scenario.dimensions.values()) if scenario.CHOICE in names), None)
     for cell in scenario.cells():
         groups.setdefault(0 if axis is None else cell.index[axis], []).append(cell)
     return _filled(scenario, list(groups.values()), as_lines=True)
@@ -102,12 +102,12 @@ def _filled(
         raise ScenarioError([((), scenario.unsolved)])
     solver, cells = solver_of(scenario), [cell for group in groups for cell in group]
     use_cache()
-    further = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
-    known = {"source": solver.SOURCE, "code": scenario.code_digests(), **further}
-    dataset = blank(scenario, seeds=None, title="statmech theory", **known)
+    solver_attributes = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
+    attributes = {"source": solver.SOURCE, "code": scenario.code_digests(), **solver_attributes}
+    dataset = blank(scenario, seeds=None, title="statmech theory", **attributes)
     arrays = arrays_of(dataset)
-    of_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
-    solutions = chain.from_iterable(of_group(scenario, group) for group in groups)
+    solve_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
+    solutions = chain.from_iterable(solve_group(scenario, group) for group in groups)
     # products are small: additional BLAS threads mostly wait for each other, which triples the time of descents
     with one_thread():
         for cell, values in zip(cells, tracked(solutions, len(cells), progress), strict=True):

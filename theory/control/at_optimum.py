@@ -19,13 +19,16 @@ def at_optimum(solve: Solver) -> Solver:
     """
 
     @wraps(solve)
-    def solved(scenario: Any, cells: Sequence[Any]) -> Iterator[Values]:
+    def wrapper(scenario: Any, cells: Sequence[Any]) -> Iterator[Values]:
         if "control" not in scenario.theory_only:
             return solve(scenario, cells)
         from theory.control.best_controls import with_best  # imported late: needs JAX
 
-        found, t, names = with_best(cells, scenario.t[-1]), np.asarray(scenario.t, float), [*scenario.wishes]
-        values = solve(scenario, [cell for cell, _ in found])
-        return (own | (best.variables(names, t) if best else {}) for own, (_, best) in zip(values, found, strict=True))
+        optima, t, names = with_best(cells, scenario.t[-1]), np.asarray(scenario.t, float), [*scenario.wishes]
+        values = solve(scenario, [cell for cell, _ in optima])
+        return (
+            variables | (best.variables(names, t) if best else {})
+            for variables, (_, best) in zip(values, optima, strict=True)
+        )
 
-    return solved
+    return wrapper

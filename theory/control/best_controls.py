@@ -106,10 +106,10 @@ def with_best(cells: Sequence[C], last: float) -> list[tuple[C, Best | None]]:
 
 def remember(cell: Any, last: float, best: Best) -> None:
     """Store the best controls of a cell in the cache, unless the cache has them already."""
-    known = Future[Best]()
-    known.set_result(best)
+    result = Future[Best]()
+    result.set_result(best)
     with _lock:
-        _known.setdefault(_key(cell, last), known)
+        _known.setdefault(_key(cell, last), result)
 
 
 def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
@@ -121,8 +121,8 @@ def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
 
 def are_known(cells: Sequence[Any], last: float) -> bool:
     """Return True if this process has found the best controls of all cells with `optimal` keys."""
-    known = [_known.get(_key(cell, last)) for cell in cells if cell.wishes]
-    return all(of is not None and of.done() for of in known)
+    results = [_known.get(_key(cell, last)) for cell in cells if cell.wishes]
+    return all(result is not None and result.done() for result in results)
 
 
 def _key(cell: Any, last: float) -> Any:
@@ -135,31 +135,31 @@ def _remembered(cell: Any, last: float) -> Best:
 
     Simulation, theory and its lines share the controls, whatever their N.
     """
-    key, own = _key(cell, last), Future[Best]()
+    key, new = _key(cell, last), Future[Best]()
     with _lock:
-        known = _known.setdefault(key, own)
-    if known is own:
+        cached = _known.setdefault(key, new)
+    if cached is new:
         try:
-            own.set_result(_found(cell, last))
+            new.set_result(_found(cell, last))
         except BaseException as error:
             del _known[key]
-            own.set_exception(error)
-    return known.result()
+            new.set_exception(error)
+    return cached.result()
 
 
 def _found(cell: Any, last: float) -> Best:
     objective = next(iter(cell.wishes.values())).objective
-    ranges = {name: range_of(name, wish) for name, wish in cell.wishes.items()}
-    constants, of_constants = _best_constants(cell, ranges, last, objective)
-    found = _in_closed_form(cell, last) if type(cell) is OnlineCell else None
-    controls, gradient, searches = found or _searched(cell, ranges, constants, last)
+    ranges = {name: range_of(name, options) for name, options in cell.wishes.items()}
+    constants, constant_error = _best_constants(cell, ranges, last, objective)
+    closed_form = _in_closed_form(cell, last) if type(cell) is OnlineCell else None
+    controls, gradient, searches = closed_form or _searched(cell, ranges, constants, last)
     [error] = objectives([_with(cell, controls)], last, objective)
-    if not error <= of_constants * (1 + CLOSE):  # steps of fixed size are inaccurate at large rates
+    if not error <= constant_error * (1 + CLOSE):  # steps of fixed size are inaccurate at large rates
         controls = {name: _constant(cell, name, constants[name], cell.wishes[name]) for name in controls}
-        error = of_constants
-    reached = np.full(SEARCHES, np.nan)
-    reached[: len(searches)] = searches
-    return Best(controls, constants, float(error), float(of_constants / error), gradient, reached)
+        error = constant_error
+    search_results = np.full(SEARCHES, np.nan)
+    search_results[: len(searches)] = searches
+    return Best(controls, constants, float(error), float(constant_error / error), gradient, search_results)
 
 
 def range_of(name: str, wish: Optimal) -> Range:
@@ -171,10 +171,10 @@ def range_of(name: str, wish: Optimal) -> Range:
 
 def _with(cell: Any, controls: Mapping[str, Control]) -> Any:
     """Return the cell with these controls instead of its `optimal` keys."""
-    own = dict(controls)
-    if share := own.pop(SHARE, None):
-        cell = replace(cell, protocol=replace(cell.protocol, share=share))
-    return replace(cell, controls=tuple({**dict(cell.controls), **own}.items()))
+    others = dict(controls)
+    if fraction := others.pop(SHARE, None):
+        cell = replace(cell, protocol=replace(cell.protocol, share=fraction))
+    return replace(cell, controls=tuple({**dict(cell.controls), **others}.items()))
 
 
 def _constant(cell: Any, name: str, value: float, wish: Optimal | None = None) -> Control:
@@ -193,54 +193,64 @@ def _best_constants(
     """Find the best constants and their objective by refining the best point of a grid."""
 
     def cells_at(places: Sequence[Sequence[float]]) -> list[Any]:
-        every = [{name: of.at(x) for (name, of), x in zip(ranges.items(), at, strict=True)} for at in places]
-        return [_with(cell, {name: _constant(cell, name, x) for name, x in at.items()}) for at in every]
+        constants = [
+            {name: control_range.at(x) for (name, control_range), x in zip(ranges.items(), point, strict=True)}
+            for point in places
+        ]
+        return [_with(cell, {name: _constant(cell, name, x) for name, x in values.items()}) for values in constants]
 
-    def found(place: Sequence[float]) -> float:
+    def objective_at(place: Sequence[float]) -> float:
         return float(objectives(cells_at([place]), last, objective)[0])
 
-    each = [
-        np.linspace(*of.coordinate_bounds, CONSTANTS if len(ranges) == 1 else CONSTANTS // 2) for of in ranges.values()
+    axes = [
+        np.linspace(*control_range.coordinate_bounds, CONSTANTS if len(ranges) == 1 else CONSTANTS // 2)
+        for control_range in ranges.values()
     ]
-    grid = list(product(*each))
+    grid = list(product(*axes))
     values = objectives(cells_at(grid), last, objective)
     best = grid[int(np.argmin(values))]
-    around = [_around(axis, x) for axis, x in zip(each, best, strict=True)]
-    place: tuple[float, ...]
-    if len(each) == 1:
+    neighbours = [_around(axis, x) for axis, x in zip(axes, best, strict=True)]
+    coordinates: tuple[float, ...]
+    if len(axes) == 1:
         refined = minimize_scalar(
-            lambda x: found([x]), bounds=around[0], method="bounded", options={"xatol": TOLERANCE}
+            lambda x: objective_at([x]), bounds=neighbours[0], method="bounded", options={"xatol": TOLERANCE}
         )
-        place, reached = (refined.x,), refined.fun
+        coordinates, lowest = (refined.x,), refined.fun
     else:
         options = {"xatol": 10 * TOLERANCE, "fatol": 1e-12 * np.min(values)}
-        refined = minimize(found, best, method="Nelder-Mead", bounds=around, options=options)
-        place, reached = tuple(refined.x), refined.fun
-    if not reached <= np.min(values):
-        place, reached = best, np.min(values)
-    return {name: of.at(x) for (name, of), x in zip(ranges.items(), place, strict=True)}, float(reached)
+        refined = minimize(objective_at, best, method="Nelder-Mead", bounds=neighbours, options=options)
+        coordinates, lowest = tuple(refined.x), refined.fun
+    if not lowest <= np.min(values):
+        coordinates, lowest = best, np.min(values)
+    return {
+        name: control_range.at(x) for (name, control_range), x in zip(ranges.items(), coordinates, strict=True)
+    }, float(lowest)
 
 
 def _around(axis: np.ndarray, x: float) -> tuple[float, float]:
     """Return the neighbours of a value on an axis."""
-    at = int(np.searchsorted(axis, x))
-    return float(axis[max(at - 1, 0)]), float(axis[min(at + 1, axis.size - 1)])
+    index = int(np.searchsorted(axis, x))
+    return float(axis[max(index - 1, 0)]), float(axis[min(index + 1, axis.size - 1)])
 
 
 def _searched(cell: Any, ranges: dict[str, Range], constants: dict[str, float], last: float) -> Found:
     """Find the controls by gradient descent."""
-    wish = next(iter(cell.wishes.values()))
-    alone = [*ranges] == [SHARE] and wish.objective.over == LAST  # then the control has no effect before the switch
-    begin = float(cell.switch or 0.0) if alone else 0.0
-    problem = problem_of(cell, Segments(_edges(cell, wish, begin, last), wish.points))
-    problem = problem if wish.objective.over == LAST else problem.over_time
+    options = next(iter(cell.wishes.values()))
+    only_fraction = [*ranges] == [
+        SHARE
+    ] and options.objective.over == LAST  # then the control has no effect before the switch
+    begin = float(cell.switch or 0.0) if only_fraction else 0.0
+    problem = problem_of(cell, Segments(_edges(cell, options, begin, last), options.points))
+    problem = problem if options.objective.over == LAST else problem.over_time
     optimum = minimum(problem, _bounds(cell, ranges, problem.segments), np.array([*constants.values()]))
     # the last value of a piecewise constant control has no end, so that a step at the last time has a value
-    edges = problem.segments.edges if wish.points > 1 else (*problem.segments.edges[:-1], np.inf)
-    segments = Segments(edges, wish.points)
+    edges = problem.segments.edges if options.points > 1 else (*problem.segments.edges[:-1], np.inf)
+    segments = Segments(edges, options.points)
     values = dict(zip(ranges, np.split(optimum.values, len(ranges)), strict=True))
     controls = {name: _from(begin, segments, values[name], cell.wishes[name]) for name in ranges}
-    return Found(controls, optimum.minima[0].projected_gradient, [float(np.exp(one.cost)) for one in optimum.searches])
+    return Found(
+        controls, optimum.minima[0].projected_gradient, [float(np.exp(search.cost)) for search in optimum.searches]
+    )
 
 
 def _bounds(cell: Any, ranges: dict[str, Range], segments: Segments) -> Bounds:
@@ -248,10 +258,12 @@ def _bounds(cell: Any, ranges: dict[str, Range], segments: Segments) -> Bounds:
 
     The fraction of the first task is fixed to 1 until the switch.
     """
-    low, high = (np.repeat([of[at] for of in ranges.values()], segments.size) for at in (0, 1))
+    low, high = (
+        np.repeat([control_range[side] for control_range in ranges.values()], segments.size) for side in (0, 1)
+    )
     if SHARE in ranges and cell.switch:
-        at = [*ranges].index(SHARE) * segments.size + np.flatnonzero(segments.times < cell.switch)
-        low[at] = high[at] = 1.0
+        fixed = [*ranges].index(SHARE) * segments.size + np.flatnonzero(segments.times < cell.switch)
+        low[fixed] = high[fixed] = 1.0
     return Bounds(low, high)
 
 
@@ -260,10 +272,10 @@ def _from(begin: float, segments: Segments, values: np.ndarray, wish: Optimal) -
 
     It is 1 before the switch if the search begins there.
     """
-    edges, found = segments.edges, tuple(values.tolist())
+    edges, all_values = segments.edges, tuple(values.tolist())
     if begin > 0:
-        edges, found = (0.0, *edges), (1.0, *found)
-    return Control(Segments(edges, segments.points), found, wish)
+        edges, all_values = (0.0, *edges), (1.0, *all_values)
+    return Control(Segments(edges, segments.points), all_values, wish)
 
 
 def _edges(cell: Any, wish: Optimal, begin: float, last: float) -> tuple[float, ...]:
@@ -276,7 +288,7 @@ def _edges(cell: Any, wish: Optimal, begin: float, last: float) -> tuple[float, 
 
 def _in_closed_form(cell: OnlineCell, last: float) -> Found | None:
     """Compute the best rate at every time of equal students, or return None if there is no closed form."""
-    wish = cell.wishes["eta"]
+    options = cell.wishes["eta"]
     power, R = length_power(cell.rule), float(cell.order_parameters.R[0])
     if power is None or cell.drift > 0 or len(cell.controls) > 1 or (power == 1 and R == 0) or not 0 <= R < 1:
         return None
@@ -285,13 +297,13 @@ def _in_closed_form(cell: OnlineCell, last: float) -> Found | None:
     eta = best_rates(cell, segments.times).eta
     if power == 0:
         length = float(cell.order_parameters.length[0])
-        eta = eta * (length / R if R > 0 else (wish.at_most or LARGEST) / eta[0])
-    if wish.at_most is not None and np.max(eta) > wish.at_most * (1 + CLOSE):
+        eta = eta * (length / R if R > 0 else (options.at_most or LARGEST) / eta[0])
+    if options.at_most is not None and np.max(eta) > options.at_most * (1 + CLOSE):
         return None
     values = np.maximum(eta, np.finfo(float).tiny)
     problem = problem_of(replace(cell, controls=()), segments)
     problem = problem._replace(step=(segments.edges[-1] - segments.edges[-2]) / STEPS)
-    problem = problem if wish.objective.over == LAST else problem.over_time
+    problem = problem if options.objective.over == LAST else problem.over_time
     cost, gradient = value_and_gradient(problem, values)
-    control = Control(segments, tuple(values.tolist()), wish)
+    control = Control(segments, tuple(values.tolist()), options)
     return Found({"eta": control}, float(np.linalg.norm(gradient)), [float(np.exp(cost))])

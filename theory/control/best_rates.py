@@ -91,16 +91,16 @@ def best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
     start, times = float(np.squeeze(angle_from_versine(initial(cell).y))), np.asarray(times, float)
     edges = np.arange(np.log(np.tan(start / 2)), np.log(SMALLEST), -PANEL)
     with double_precision():
-        reached = np.concatenate([[0.0], np.cumsum(_integral(_slowness, cell, edges[1:], edges[:-1]))])
-        panel = np.clip(np.searchsorted(reached, times, side="right") - 1, 0, edges.size - 2)
-        theta = _angles(cell, edges[panel], times - reached[panel])
-        single = _averages(cell, theta)
-        grown = np.concatenate([[0.0], np.cumsum(_integral(_growth, cell, edges[1:], edges[:-1]))])[panel]
-        grown = grown + _integral(_growth, cell, np.log(np.tan(theta / 2)), edges[panel]) - cell.decay * times
+        edge_times = np.concatenate([[0.0], np.cumsum(_integral(_slowness, cell, edges[1:], edges[:-1]))])
+        panel = np.clip(np.searchsorted(edge_times, times, side="right") - 1, 0, edges.size - 2)
+        theta = _angles(cell, edges[panel], times - edge_times[panel])
+        unit_averages = _averages(cell, theta)
+        growth = np.concatenate([[0.0], np.cumsum(_integral(_growth, cell, edges[1:], edges[:-1]))])[panel]
+        growth = growth + _integral(_growth, cell, np.log(np.tan(theta / 2)), edges[panel]) - cell.decay * times
     with np.errstate(divide="ignore"):
-        eta = single.response * np.sin(theta) ** 2 / single.ff
+        eta = unit_averages.response * np.sin(theta) ** 2 / unit_averages.ff
         rate = eta / np.maximum(np.cos(theta), 0.0)
-    return BestRates(theta, rate, rate if power else eta * np.exp(grown))
+    return BestRates(theta, rate, rate if power else eta * np.exp(growth))
 
 
 def length_power(rule: Rule) -> int | None:
@@ -110,21 +110,21 @@ def length_power(rule: Rule) -> int | None:
     >>> length_power(RULES["perceptron"]()), length_power(RULES["adatron_textbook"]()), length_power(RULES["bayes"]())
     (0, 1, None)
     """
-    found = [np.asarray(rule.g(PROBES, np.float64(length)), float) / length for length in LENGTHS]
-    return next((n for n in (0, 1) if all(_are_multiples(found, n))), None)
+    rescaled_updates = [np.asarray(rule.g(PROBES, np.float64(length)), float) / length for length in LENGTHS]
+    return next((n for n in (0, 1) if all(_are_multiples(rescaled_updates, n))), None)
 
 
 def _are_multiples(found: list[np.ndarray], power: int) -> Iterator[bool]:
     """Yield, for each length, whether g/l equals its value at the first length times a power of the ratio."""
     ratios = (np.array(LENGTHS) / LENGTHS[0]) ** (power - 1)
-    return (np.allclose(one, ratio * found[0]) for one, ratio in zip(found, ratios, strict=True))
+    return (np.allclose(update, ratio * found[0]) for update, ratio in zip(found, ratios, strict=True))
 
 
 def _averages(cell: OnlineCell, theta: np.ndarray) -> Averages:
     """Average one student's step at learning rate 1 and length 1."""
     rule = replace(cell.rule, eta=1.0)
-    found = averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
-    return Averages(*(np.asarray(part) + 0 * theta for part in found))
+    parts = averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
+    return Averages(*(np.asarray(values) + 0 * theta for values in parts))
 
 
 def _slowness(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
@@ -156,9 +156,9 @@ def _angles(cell: OnlineCell, edge: np.ndarray, left: np.ndarray) -> np.ndarray:
     u = edge - PANEL / 2
     for _ in range(STEPS):
         excess = _integral(_slowness, cell, u, edge) - left
-        moved = np.clip(u + excess / _slowness(cell, u), edge - PANEL, edge - 1e-300)
-        done = np.max(np.abs(moved - u), initial=0.0) <= 1e-15 * np.max(np.abs(u), initial=1.0)
-        u = moved
-        if done:
+        new_u = np.clip(u + excess / _slowness(cell, u), edge - PANEL, edge - 1e-300)
+        converged = np.max(np.abs(new_u - u), initial=0.0) <= 1e-15 * np.max(np.abs(u), initial=1.0)
+        u = new_u
+        if converged:
             break
     return np.where(left == 0, 2 * np.arctan(np.exp(edge)), 2 * np.arctan(np.exp(u)))

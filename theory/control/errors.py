@@ -46,8 +46,8 @@ def _objectives(cells: Sequence[Any], last: float, objective: Objective) -> np.n
         times, weights = np.array([last]), np.ones(1)
     else:
         times, weights = _nodes(last)
-    found = np.stack(errors_of(cells, times))
-    return np.asarray(weights @ found @ objective.shares(found.shape[-1]))
+    errors = np.stack(errors_of(cells, times))
+    return np.asarray(weights @ errors @ objective.shares(errors.shape[-1]))
 
 
 def errors_of(cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
@@ -65,7 +65,7 @@ def _errors(first: Any, cells: Sequence[Any], times: np.ndarray) -> list[np.ndar
 
 @_errors.register
 def _of_students(_: OnlineCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
-    return [angle_from_versine(of.y[:, :1]) / np.pi for of in trajectories.solve_cells(list(cells), times)]
+    return [angle_from_versine(students.y[:, :1]) / np.pi for students in trajectories.solve_cells(list(cells), times)]
 
 
 @_errors.register
@@ -75,14 +75,14 @@ def _of_students_of_tasks(_: OnlineTaskCell, cells: Sequence[Any], times: np.nda
 
 @_errors.register
 def _of_networks(_: NetworkCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
-    solved = equations.solve_cells(cells, times)
-    return [equations.error_of(cell, own)[:, None] for cell, own in zip(cells, solved, strict=True)]
+    solutions = equations.solve_cells(cells, times)
+    return [equations.error_of(cell, units)[:, None] for cell, units in zip(cells, solutions, strict=True)]
 
 
 @_errors.register
 def _of_networks_of_tasks(_: NetworkTaskCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
-    units = network_tasks.solve_cells(cells, times)
-    return [network_tasks.errors_of(cell, own) for cell, own in zip(cells, units, strict=True)]
+    solutions = network_tasks.solve_cells(cells, times)
+    return [network_tasks.errors_of(cell, own) for cell, own in zip(cells, solutions, strict=True)]
 
 
 def _nodes(last: float) -> tuple[np.ndarray, np.ndarray]:

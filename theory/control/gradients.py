@@ -61,8 +61,8 @@ class Integral:
     def rates(self, setting: tuple[Any, Array], given: Any, state: Array, controls: Array) -> Array:
         """Return the time derivative of the state (C + 1,)."""
         inner, _ = setting
-        now = self.system.rates(inner, given, state[:-1], controls)
-        return jnp.append(now, self.system.error(inner, state[:-1]))
+        state_rates = self.system.rates(inner, given, state[:-1], controls)
+        return jnp.append(state_rates, self.system.error(inner, state[:-1]))
 
     def error(self, setting: tuple[Any, Array], state: Array) -> Array:
         """Return the integral divided by the time that has passed."""
@@ -129,8 +129,8 @@ class Problem(NamedTuple):
     def arguments(self) -> tuple[Any, ...]:
         """The run-time arguments of the compiled programs, except the values of the controls."""
         widths = np.diff(self.segments.edges) / self.steps
-        course = Course(widths, self.given)
-        return self.setting, np.asarray(self.start, float), course, basis(self.fractions, self.segments.points)
+        steps = Course(widths, self.given)
+        return self.setting, np.asarray(self.start, float), steps, basis(self.fractions, self.segments.points)
 
 
 def value_and_gradient(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -143,8 +143,8 @@ def value_and_gradient(problem: Problem, values: np.ndarray) -> tuple[float, np.
 def path(problem: Problem, values: np.ndarray) -> Path:
     """Compute the trajectory for control values (controls * size,), one control after the other."""
     with double_precision():
-        found = _path(problem.system, *problem.arguments, _by_segment(problem, values))
-    cost, gradient, controls, hamiltonian, states, last = map(np.asarray, found)
+        results = _path(problem.system, *problem.arguments, _by_segment(problem, values))
+    cost, gradient, controls, hamiltonian, states, last = map(np.asarray, results)
     edges = np.asarray(problem.segments.edges)
     t = edges[:-1, None] + np.diff(edges)[:, None] * problem.fractions[:, 0]
     gradient, t, hamiltonian = (part.reshape(-1) for part in (gradient, t, hamiltonian))
@@ -182,14 +182,14 @@ def _path(
         return jnp.log(system.error(setting, last)), (last, states)
 
     zeros = jnp.zeros((values.shape[1], *weights.shape[:1], *start.shape))
-    (found, (last, states)), (gradient, costates) = jax.value_and_grad(cost, (0, 1), has_aux=True)(values, zeros)
+    (cost_value, (last, states)), (gradient, costates) = jax.value_and_grad(cost, (0, 1), has_aux=True)(values, zeros)
     controls = _stages(weights, values)[:, :, 0]
 
     def on_segment(given: Any, states: Array, controls: Array) -> Array:
-        return jax.vmap(lambda state, now: system.rates(setting, given, state, now))(states, controls)
+        return jax.vmap(lambda state, control: system.rates(setting, given, state, control))(states, controls)
 
     rates = jax.vmap(on_segment)(course.given, states, controls)
-    return found, gradient, controls, jnp.sum(costates * rates, axis=-1), states, last
+    return cost_value, gradient, controls, jnp.sum(costates * rates, axis=-1), states, last
 
 
 def _stages(weights: Array, values: Array) -> Array:
@@ -203,21 +203,23 @@ def _integrated(
     """Return the final state, and the states at the beginning of each step (segments, steps, C)."""
 
     def step(on: Course, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
-        stages, more = xs
-        begun = state + more
+        stages, offset = xs
+        step_start = state + offset
 
         @partial(jax.checkpoint, prevent_cse=False)
         def stage(reached: tuple[Array, Array], xs: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
-            (state, moved), (controls, weight, reach) = reached, xs
+            (state, increment), (controls, weight, substep) = reached, xs
             change = on.widths * system.rates(setting, on.given, state, controls)
-            return (begun + reach * change, moved + weight * change), None
+            return (step_start + substep * change, increment + weight * change), None
 
-        (_, moved), _ = jax.lax.scan(stage, (begun, jnp.zeros_like(begun)), (stages[STAGES], WEIGHTS, REACH))
-        return begun + moved, begun
+        (_, increment), _ = jax.lax.scan(
+            stage, (step_start, jnp.zeros_like(step_start)), (stages[STAGES], WEIGHTS, REACH)
+        )
+        return step_start + increment, step_start
 
     def segment(state: Array, xs: tuple[Course, Array, Array]) -> tuple[Array, Array]:
-        on, stages, added = xs
-        return jax.lax.scan(partial(step, on), state, (stages, added))
+        segment_step, stages, added = xs
+        return jax.lax.scan(partial(step, segment_step), state, (stages, added))
 
     added = jnp.zeros((*stages.shape[:2], *start.shape)) if added is None else added
     return jax.lax.scan(segment, start, (course, stages, added))

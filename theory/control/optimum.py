@@ -85,14 +85,14 @@ def minimum(problem: Problem, bounds: Bounds, constants: np.ndarray) -> Optimum:
         If no start has a finite cost.
     """
     starts = [np.clip(values, *bounds) for values in _starts(problem, constants)]
-    different = {values.tobytes(): values for values in starts}  # clipping to the bounds can make starts equal
-    searches = {start: _descended(problem, values, bounds, SEARCH) for start, values in different.items()}
-    found = [searches[values.tobytes()] for values in starts]
-    if not any(np.isfinite(one.cost) for one in found):
+    distinct_starts = {values.tobytes(): values for values in starts}  # clipping to the bounds can make starts equal
+    searches = {start: _descended(problem, values, bounds, SEARCH) for start, values in distinct_starts.items()}
+    results = [searches[values.tobytes()] for values in starts]
+    if not any(np.isfinite(result.cost) for result in results):
         raise SolverError("the equations diverge for all controls that were tried")
-    best = int(np.argmin([one.cost for one in found]))
-    found[best] = _descended(problem, found[best].values, bounds, REFINE)
-    return Optimum(_different([one for one in found if np.isfinite(one.cost)]), found)
+    best = int(np.argmin([result.cost for result in results]))
+    results[best] = _descended(problem, results[best].values, bounds, REFINE)
+    return Optimum(_different([result for result in results if np.isfinite(result.cost)]), results)
 
 
 def projected(gradient: np.ndarray, values: np.ndarray, bounds: Bounds) -> np.ndarray:
@@ -115,12 +115,12 @@ def _starts(problem: Problem, constants: np.ndarray) -> list[np.ndarray]:
 
 
 def _descended(problem: Problem, values: np.ndarray, bounds: Bounds, options: Mapping[str, float]) -> Minimum:
-    found: OptimizeResult = minimize(
-        lambda at: _finite(problem, at), values, jac=True, method="L-BFGS-B",
+    result: OptimizeResult = minimize(
+        lambda point: _finite(problem, point), values, jac=True, method="L-BFGS-B",
         bounds=list(zip(*bounds, strict=True)), options=options,
     )  # fmt: skip
-    gradient = projected(found.jac, found.x, bounds)
-    return Minimum(found.x, float(found.fun), float(np.linalg.norm(gradient)))
+    gradient = projected(result.jac, result.x, bounds)
+    return Minimum(result.x, float(result.fun), float(np.linalg.norm(gradient)))
 
 
 def _finite(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -133,8 +133,8 @@ def _finite(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
 
 def _different(minima: list[Minimum]) -> list[Minimum]:
     """Merge minima of equal cost and sort by increasing cost."""
-    kept: list[Minimum] = []
-    for one in sorted(minima, key=lambda found: found.cost):
-        if not kept or one.cost - kept[-1].cost > SAME:
-            kept.append(one)
-    return kept
+    distinct: list[Minimum] = []
+    for candidate in sorted(minima, key=lambda candidate: candidate.cost):
+        if not distinct or candidate.cost - distinct[-1].cost > SAME:
+            distinct.append(candidate)
+    return distinct

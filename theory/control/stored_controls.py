@@ -20,8 +20,8 @@ NAME = "best_controls"  # attribute of the dataset
 
 def written(scenario: AbstractScenario) -> dict[str, str]:
     """Return the attribute with the best controls of the cells of a solved scenario."""
-    found = best_controls.with_best([*scenario.cells()], scenario.recorded["t"][-1])
-    return {NAME: json.dumps([best and _plain(best) for _, best in found])}
+    optima = best_controls.with_best([*scenario.cells()], scenario.recorded["t"][-1])
+    return {NAME: json.dumps([best and _plain(best) for _, best in optima])}
 
 
 def recall(theory: xr.Dataset) -> None:
@@ -39,15 +39,15 @@ def recall(theory: xr.Dataset) -> None:
 
 def _plain(best: Best) -> dict[str, Any]:
     controls = {
-        name: {"edges": of.segments.edges, "points": of.segments.points, "values": of.values}
-        for name, of in best.controls.items()
+        name: {"edges": control.segments.edges, "points": control.segments.points, "values": control.values}
+        for name, control in best.controls.items()
     }
     return best._asdict() | {"controls": controls, "reached": best.reached.tolist()}
 
 
 def _best(wishes: dict[str, Optimal], plain: dict[str, Any]) -> Best:
     controls = {
-        name: Control(Segments(tuple(of["edges"]), of["points"]), tuple(of["values"]), wishes[name])
-        for name, of in plain["controls"].items()
+        name: Control(Segments(tuple(stored["edges"]), stored["points"]), tuple(stored["values"]), wishes[name])
+        for name, stored in plain["controls"].items()
     }
     return Best(**plain | {"controls": controls, "reached": np.array(plain["reached"])})

@@ -76,8 +76,8 @@ class NetworkOfOneTask:
 
     def rates(self, setting: Setting, given: OfSegment, state: Array, controls: Array) -> Array:
         """Return the time derivative of R, Q and v as one vector."""
-        now = given.at(dict(zip(self.controls, controls, strict=True))).of_network(setting)
-        return field(self.equations, now, state[:, None])[:, 0]
+        current_setting = given.at(dict(zip(self.controls, controls, strict=True))).of_network(setting)
+        return field(self.equations, current_setting, state[:, None])[:, 0]
 
     def error(self, setting: Setting, state: Array) -> Array:
         r"""Return :math:`\epsilon_g`."""
@@ -94,14 +94,14 @@ class OfSegment(NamedTuple):
 
     def at(self, controls: Mapping[str, Array]) -> OfSegment:
         """Replace the values that are controlled."""
-        share, others = controls.get(SHARE), {name: value for name, value in controls.items() if name != SHARE}
-        shares = self.shares if share is None else jnp.stack([share, 1 - share])
-        return self._replace(shares=shares, **others)
+        fraction, replaced = controls.get(SHARE), {name: value for name, value in controls.items() if name != SHARE}
+        probabilities = self.shares if fraction is None else jnp.stack([fraction, 1 - fraction])
+        return self._replace(shares=probabilities, **replaced)
 
     def of_network(self, setting: Setting) -> Setting:
         """Return the run-time arguments of a network with these values, as a batch of one."""
-        now = {name: getattr(self, name) for name in OF_NETWORK}
-        return setting._replace(**{name: value[None] for name, value in now.items()})
+        values = {name: getattr(self, name) for name in OF_NETWORK}
+        return setting._replace(**{name: array[None] for name, array in values.items()})
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,14 @@ class StudentOfTasks:
 
     def rates(self, setting: online_tasks.Setting, given: OfSegment, state: Array, controls: Array) -> Array:
         """Return the time derivative of log l and y."""
-        now = given.at(dict(zip(self.controls, controls, strict=True)))
-        rule: Any = replace(self.rule(**setting.parameters), eta=now.eta)
+        values = given.at(dict(zip(self.controls, controls, strict=True)))
+        rule: Any = replace(self.rule(**setting.parameters), eta=values.eta)
         length, y = jnp.exp(state[0]), jnp.clip(state[1:], SMALLEST, 2.0)
         theta = angle_from_versine(y)
-        each = Averages(*(part + 0.0 * theta for part in averages(rule, self.closed, theta, length, now.noise)))
-        growth, y_rate = online_tasks.task_rates(each, length, y, setting, now.shares)
+        task_averages = Averages(
+            *(part + 0.0 * theta for part in averages(rule, self.closed, theta, length, values.noise))
+        )
+        growth, y_rate = online_tasks.task_rates(task_averages, length, y, setting, values.shares)
         return jnp.append(growth, y_rate)
 
     def error(self, setting: online_tasks.Setting, state: Array) -> Array:
@@ -138,20 +140,20 @@ class NetworkOfTasks:
 
     def rates(self, setting: TaskSetting, given: OfSegment, state: Array, controls: Array) -> Array:
         """Return the time derivative of R, Q and the heads as one vector."""
-        at = given.at(dict(zip(self.controls, controls, strict=True)))
-        assert at.shares is not None
-        now = setting._replace(network=at.of_network(setting.network))
-        return network_tasks.field(self.equations, now, at.shares[:, None], state[:, None])[:, 0]
+        values = given.at(dict(zip(self.controls, controls, strict=True)))
+        assert values.shares is not None
+        current_setting = setting._replace(network=values.of_network(setting.network))
+        return network_tasks.field(self.equations, current_setting, values.shares[:, None], state[:, None])[:, 0]
 
     def error(self, setting: TaskSetting, state: Array) -> Array:
         r"""Return the mean :math:`\epsilon_g` of all tasks."""
-        units, of_network = network_tasks.unpacked(self.equations, state[:, None]), self.equations.network
+        units, network = network_tasks.unpacked(self.equations, state[:, None]), self.equations.network
         heads: Array = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))
-        every = [
-            _error(fields_of(of_network, setting.network._replace(w=w), units._replace(v=v)))
+        errors = [
+            _error(fields_of(network, setting.network._replace(w=w), units._replace(v=v)))
             for w, v in zip(setting.network.w, heads, strict=True)
         ]
-        return np.asarray(self.weights) @ jnp.stack(every)
+        return np.asarray(self.weights) @ jnp.stack(errors)
 
 
 def _error(fields: Fields) -> Array:
@@ -183,15 +185,15 @@ def _of_student(cell: OnlineCell, segments: Segments) -> Problem:
         StudentSetting(_parameters(cell), Changes(np.float64(cell.drift), np.float64(cell.decay), CONSTANT)),
         np.array([float(start.log_length[0]), np.log(angle)]),
         segments,
-        np.array([now.flip for now in _at_edges(cell, segments)]),
+        np.array([segment_cell.flip for segment_cell in _at_edges(cell, segments)]),
     )
 
 
 @problem_of.register
 def _of_network(cell: NetworkCell, segments: Segments) -> Problem:
     system = NetworkOfOneTask(equations_of(cell), tuple(cell.wishes) or ETA)
-    given = OfSegment(**_of_network_at(cell, segments))
-    return Problem(system, setting_of([cell]), packed(cell.units), segments, given, len(system.controls))
+    values = OfSegment(**_of_network_at(cell, segments))
+    return Problem(system, setting_of([cell]), packed(cell.units), segments, values, len(system.controls))
 
 
 @problem_of.register
@@ -201,23 +203,27 @@ def _of_student_of_tasks(cell: OnlineTaskCell, segments: Segments) -> Problem:
     if begin > 0:
         [student] = online_tasks.solve_cells([cell], [begin])
         start = np.append(student.log_length[0], student.y[0])
-    lanes = online_tasks.setting_of([replace(cell, controls=())], (family,))
+    batch_setting = online_tasks.setting_of([replace(cell, controls=())], (family,))
     system = StudentOfTasks(family, cell.rule.has_closed_form, *_wanted(cell))
-    eta, flip = np.array([(now.rule.eta, now.flip) for now in _at_edges(cell, segments)], float).T
-    given = OfSegment(eta, flip, _shares(cell, segments))
-    return Problem(system, jax.tree.map(lambda of: of[..., 0], lanes), start, segments, given, len(system.controls))
+    eta, flip = np.array(
+        [(segment_cell.rule.eta, segment_cell.flip) for segment_cell in _at_edges(cell, segments)], float
+    ).T
+    values = OfSegment(eta, flip, _shares(cell, segments))
+    return Problem(
+        system, jax.tree.map(lambda array: array[..., 0], batch_setting), start, segments, values, len(system.controls)
+    )
 
 
 @problem_of.register
 def _of_network_of_tasks(cell: NetworkTaskCell, segments: Segments) -> Problem:
     begin, units = segments.edges[0], cell.units
     if begin > 0:
-        [found] = network_tasks.solve_cells([cell], [begin])
-        units = type(units)(*(part[0] for part in found))
+        [solution] = network_tasks.solve_cells([cell], [begin])
+        units = type(units)(*(part[0] for part in solution))
     system = NetworkOfTasks(network_tasks.equations_of(cell), *_wanted(cell))
-    given = OfSegment(**_of_network_at(cell, segments), shares=_shares(cell, segments))
+    values = OfSegment(**_of_network_at(cell, segments), shares=_shares(cell, segments))
     setting, start = network_tasks.setting_of([cell]), network_tasks.packed(units)
-    return Problem(system, setting, start, segments, given, len(system.controls))
+    return Problem(system, setting, start, segments, values, len(system.controls))
 
 
 def _parameters(cell: OnlineCell) -> dict[str, Array]:
@@ -226,14 +232,14 @@ def _parameters(cell: OnlineCell) -> dict[str, Array]:
 
 def _wanted(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return the controls of a cell with several tasks, and the tasks' weights in the error."""
-    names, objectives = tuple(cell.wishes) or ETA, [wish.objective for wish in cell.wishes.values()]
+    names, objectives = tuple(cell.wishes) or ETA, [options.objective for options in cell.wishes.values()]
     return names, tuple((objectives or [Objective()])[0].shares(cell.tasks).tolist())
 
 
 def _of_network_at(cell: NetworkCell, segments: Segments) -> dict[str, np.ndarray]:
     """Return the learning rate, noise and dropout on each segment."""
     cells = _at_edges(cell, segments)
-    return {name: np.array([getattr(now, name) for now in cells], float) for name in OF_NETWORK}
+    return {name: np.array([getattr(segment_cell, name) for segment_cell in cells], float) for name in OF_NETWORK}
 
 
 def _shares(cell: Any, segments: Segments) -> np.ndarray:

@@ -66,11 +66,11 @@ def advantage(scenario: Scenario) -> xr.DataArray:
     pair = type(scenario)(**{**config, "K": LEAST, "N": first})
     cells = list(pair.cells())
     _check(cells)
-    found = blank(pair, seeds=None).eps_g_weight_mean
+    ratio = blank(pair, seeds=None).eps_g_weight_mean
     for cell, students in zip(cells, solve_cells(cells, pair.t), strict=True):
         theta, c = angle_from_versine(students.y[:, 0]), students.c[:, 0]
-        found[cell.index] = _gain(theta, c)
-    return found.rename("advantage").assign_attrs(long_name="error of infinitely many students over that of one")
+        ratio[cell.index] = _gain(theta, c)
+    return ratio.rename("advantage").assign_attrs(long_name="error of infinitely many students over that of one")
 
 
 def _gain(theta: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -71,9 +71,9 @@ def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majo
     R, q, K = np.broadcast_arrays(*(np.asarray(value, float) for value in (R, q, K)))
     _check(R, q, K)
     sin = np.sqrt((1 - R) * (1 + R))
-    across = q - R**2
-    c = np.divide(across, sin**2, out=np.ones_like(across), where=sin > 0)
-    c = np.clip(np.where(np.abs(across) < 4e-16, 0.0, c), -1.0, 1.0)  # q = R^2 to rounding
+    perpendicular = q - R**2
+    c = np.divide(perpendicular, sin**2, out=np.ones_like(perpendicular), where=sin > 0)
+    c = np.clip(np.where(np.abs(perpendicular) < 4e-16, 0.0, c), -1.0, 1.0)  # q = R^2 to rounding
     theta = angle(sin, R)
     error = (majority_vote if output == "majority_vote" else weight_mean)(theta, c, K)
     return error[()] if error.ndim == 0 else error

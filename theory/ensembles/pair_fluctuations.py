@@ -220,10 +220,10 @@ def solve(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
 
 def _identical(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
     """Return the fluctuations of students that start identical, and so remain identical."""
-    [(_, one)] = trajectories.solve_corrected([cell], times)
-    V = one.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
-    none, nothing = np.zeros((*times.shape, 2)), np.zeros(times.shape)
-    return PairFluctuations(V, V, none, none, nothing, nothing, nothing, one.bias[..., 0], nothing)
+    [(_, student)] = trajectories.solve_corrected([cell], times)
+    V = student.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
+    zero_vectors, zeros = np.zeros((*times.shape, 2)), np.zeros(times.shape)
+    return PairFluctuations(V, V, zero_vectors, zero_vectors, zeros, zeros, zeros, student.bias[..., 0], zeros)
 
 
 def most_students(cell: OnlineCell) -> int:
@@ -250,22 +250,22 @@ def start(cell: OnlineCell) -> np.ndarray:
     """
     x = np.zeros(SIZE)
     if cell.start is None:
-        one = student_fluctuations.initial(np.asarray([np.pi / 2]), drawn=True)
-        ll, lt, tt = one.covariance[:, 0]
-        x[PLACES.V1], x[PLACES.bias], x[PLACES.S0] = [[ll, lt], [lt, tt]], one.bias[:, 0], 1.0
+        student = student_fluctuations.initial(np.asarray([np.pi / 2]), drawn=True)
+        ll, lt, tt = student.covariance[:, 0]
+        x[PLACES.V1], x[PLACES.bias], x[PLACES.S0] = [[ll, lt], [lt, tt]], student.bias[:, 0], 1.0
     return x
 
 
 def unpacked(x: np.ndarray) -> PairFluctuations:
     """Return the covariances and biases from vectors (..., 16)."""
-    return PairFluctuations(*(x[..., place] for place in PLACES))
+    return PairFluctuations(*(x[..., index] for index in PLACES))
 
 
 def packed(found: PairFluctuations) -> np.ndarray:
     """Pack covariances and biases (T, ...) into vectors (T, 16), and symmetrise the matrices."""
     x = np.empty((*np.shape(found.S0), SIZE))
-    for place, part in zip(PLACES, found._replace(V1=_both(found.V1) / 2, V2=_both(found.V2) / 2), strict=True):
-        x[..., place] = part
+    for index, part in zip(PLACES, found._replace(V1=_both(found.V1) / 2, V2=_both(found.V2) / 2), strict=True):
+        x[..., index] = part
     return x
 
 
@@ -274,7 +274,7 @@ def _scale(x: np.ndarray) -> np.ndarray:
 
     The scale follows from the variances of both variables.
     """
-    l, t, c = (np.sqrt(x[..., place]) + LEAST_DEVIATION for place in (*np.diag(PLACES.V1), PLACES.S0))
+    l, t, c = (np.sqrt(x[..., index]) + LEAST_DEVIATION for index in (*np.diag(PLACES.V1), PLACES.S0))
     students, pairs = [l * l, l * t, t * t], [l * c, t * c]
     biases = [np.maximum(l, l * l), np.maximum(t, t * t), np.maximum(c, c * c)]
     return np.stack([*students, *students, *pairs, *pairs, *[c * c] * 3, *biases], axis=-1)
@@ -290,11 +290,11 @@ def _coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def _states(cell: OnlineCell, t: np.ndarray) -> States:
     """Return the states of the students at increasing times (T,)."""
-    found = []
+    batches = []
     for first in range(0, t.size, BATCH):
         [students] = trajectories.solve_cells([cell], _filled(t[first : first + BATCH]))
-        found.append([np.asarray(part)[: t.size - first, 0] for part in students])
-    log_length, y, c = (np.concatenate(part) for part in zip(*found, strict=True))
+        batches.append([np.asarray(part)[: t.size - first, 0] for part in students])
+    log_length, y, c = (np.concatenate(part) for part in zip(*batches, strict=True))
     return States(t, log_length, np.log(angle_from_versine(y)), c)
 
 
@@ -307,26 +307,26 @@ def _field(cell: OnlineCell, states: States) -> Field:
     """Compute F and its derivatives at these states."""
     equations = Equations(family_of(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
-    problem, found = Problem(parameters, np.asarray(cell.flip, float), cell.changing), []
+    problem, batches = Problem(parameters, np.asarray(cell.flip, float), cell.changing), []
     for first in range(0, states.t.size, BATCH):
-        some = (_filled(part[first : first + BATCH]) for part in states)
-        parts = _derivatives(equations, problem, *some)
-        found.append([np.asarray(part)[..., : states.t.size - first] for part in parts])
+        batch = (_filled(part[first : first + BATCH]) for part in states)
+        parts = _derivatives(equations, problem, *batch)
+        batches.append([np.asarray(part)[..., : states.t.size - first] for part in parts])
     F, slopes, bends, log_eta_rate, b = (
-        np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*found, strict=True)
+        np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*batches, strict=True)
     )
     slope, bend = (Along(*np.moveaxis(part, 1, 0)) for part in (slopes, bends))
     by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.t1_t1, slope.c_c, slope.eta_eta  # first coordinate of each pair
-    own, between = (bend.l1_l1, bend.l1_t1, bend.t1_t1), (bend.l1_l2, bend.l1_t2, bend.t1_t2)
+    same_student, two_students = (bend.l1_l1, bend.l1_t1, bend.t1_t1), (bend.l1_l2, bend.l1_t2, bend.t1_t2)
     return Field(
         F=F[:, 0, :2],
         F_c=F[:, 0, 2],
         A=np.stack([by_l[:, :2], by_theta[:, :2]], axis=-1),
-        A_bend=np.stack([_symmetric(own, at) for at in (0, 1)], axis=1),
+        A_bend=np.stack([_symmetric(same_student, row) for row in (0, 1)], axis=1),
         g=np.stack([by_l[:, 2], by_theta[:, 2]], axis=-1),
         h=by_c[:, 2],
-        F_c_a1_a1=_symmetric(own, 2),
-        F_c_a1_a2=_symmetric(between, 2),
+        F_c_a1_a1=_symmetric(same_student, 2),
+        F_c_a1_a2=_symmetric(two_students, 2),
         F_c_a1_c=np.stack([bend.l1_c[:, 2], bend.t1_c[:, 2]], axis=-1),
         F_c_c_c=bend.c_c[:, 2],
         F_eta=by_eta[:, :2],
@@ -363,8 +363,8 @@ def _derivatives(
         return _rates_of_two(rule, equations.closed, state[:ETA], problem)
 
     parts = _along(field, state, equations.closed)
-    now = equations.rule(**{**problem.parameters, "eta": jnp.exp(log_eta_now)})
-    noise = student_noise.noise(now, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes)
+    current_rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(log_eta_now)})
+    noise = student_noise.noise(current_rule, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes)
     return *parts, log_eta_rate, noise.second
 
 
@@ -376,19 +376,21 @@ def _along(field: Callable[[Array], Array], state: Array, together: bool) -> tup
     quadrature of a pair of students has many nodes.
     """
     coordinates = zip(*COORDINATES, strict=True)
-    first, second = (jnp.repeat(jnp.eye(6)[:, list(at)], state.shape[1], axis=1) for at in coordinates)
+    first, second = (jnp.repeat(jnp.eye(6)[:, list(pair)], state.shape[1], axis=1) for pair in coordinates)
 
-    def of(x: Array, first: Array, second: Array) -> tuple[Array, Array, Array]:
+    def differentiate(x: Array, first: Array, second: Array) -> tuple[Array, Array, Array]:
         (F, slope), (_, bend) = jax.jvp(lambda x: jax.jvp(field, (x,), (first,)), (x,), (second,))
         return F, slope, bend
 
-    every = jnp.tile(state, (1, len(COORDINATES))), first, second
+    arguments = jnp.tile(state, (1, len(COORDINATES))), first, second
     if together:
-        found = of(*every)
+        results = differentiate(*arguments)
     else:
-        one = jax.lax.map(lambda at: of(*(part[:, None] for part in at)), tuple(part.T for part in every))
-        found = tuple(part[..., 0].T for part in one)
-    return tuple(jnp.moveaxis(part.reshape(3, len(COORDINATES), -1), 1, 0) for part in found)
+        sequential = jax.lax.map(
+            lambda columns: differentiate(*(part[:, None] for part in columns)), tuple(part.T for part in arguments)
+        )
+        results = tuple(part[..., 0].T for part in sequential)
+    return tuple(jnp.moveaxis(part.reshape(3, len(COORDINATES), -1), 1, 0) for part in results)
 
 
 def _rates_of_two(rule: Rule, closed: bool, state: Array, problem: Problem) -> Array:
@@ -437,20 +439,22 @@ def _noise(cell: OnlineCell, states: States, field: Field) -> PairFluctuations:
 
 def _steps(cell: OnlineCell, states: States) -> Products:
     """Average over an example at each state, arrays (T, ...)."""
-    found, most = [], most_students(cell)
+    averages, max_students = [], most_students(cell)
     for t, log_length, log_theta, c in zip(*states, strict=True):
-        near = 0.0 if -ROUNDING < c < 0 else c
-        found.append(products(cell.rule_at(t), np.exp(log_theta), np.exp(log_length), near, cell.flip, most))
-    return Products(*map(np.stack, zip(*found, strict=True)))
+        cosine = 0.0 if -ROUNDING < c < 0 else c
+        averages.append(
+            products(cell.rule_at(t), np.exp(log_theta), np.exp(log_length), cosine, cell.flip, max_students)
+        )
+    return Products(*map(np.stack, zip(*averages, strict=True)))
 
 
 def _covariances(step: Products, theta: np.ndarray, c: np.ndarray, drift: float) -> PairFluctuations:
     """Return the covariances D (T, ...) of one step, including drift."""
     a, pair = step.mean[:, :2], step.mean[:, 2]
     turn = np.stack([np.zeros_like(theta), 1 / theta], axis=-1)  # change of a per unit of zeta
-    both = (1 - c) / np.tan(theta)  # change of c12 per unit of zeta_1 + zeta_2
-    outer, turned = 2 * drift * turn[:, :, None] * turn[:, None, :], 2 * drift * both[:, None] * turn
-    means, paired, cosines = a[:, :, None] * a[:, None, :], a * pair[:, None], 2 * drift * both**2
+    pair_turn = (1 - c) / np.tan(theta)  # change of c12 per unit of zeta_1 + zeta_2
+    outer, turned = 2 * drift * turn[:, :, None] * turn[:, None, :], 2 * drift * pair_turn[:, None] * turn
+    means, paired, cosines = a[:, :, None] * a[:, None, :], a * pair[:, None], 2 * drift * pair_turn**2
     return PairFluctuations(
         V1=step.one - means + outer,
         V2=step.students - means + outer * c[:, None, None],
@@ -471,7 +475,7 @@ def _second_of_drift(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: 
     """
     sin, cos = np.sin(theta), np.cos(theta)
     by_theta, by_c = -4 * (1 - c) * cos / sin**3 * theta, -2 * cos**2 / sin**2  # gradient of 2 (1 - c) cot^2
-    own = (c * (sin**2 + 3 * cos**2) - 2 * cos**2) / sin**4  # second derivative of c with respect to R1
-    other = (c * cos**2 - sin**2 - 2 * cos**2) / sin**4  # mixed derivative with respect to R1 and R2
+    same_student = (c * (sin**2 + 3 * cos**2) - 2 * cos**2) / sin**4  # second derivative of c with respect to R1
+    two_students = (c * cos**2 - sin**2 - 2 * cos**2) / sin**4  # mixed derivative with respect to R1 and R2
     turns = [drift**2 * cos**2 + 2 * drift * sin**2 * shared for shared in (1.0, c)]
-    return drift * (by_theta * mean[:, 1] + by_c * mean[:, 2]) + own * turns[0] + other * turns[1]
+    return drift * (by_theta * mean[:, 1] + by_c * mean[:, 2]) + same_student * turns[0] + two_students * turns[1]

@@ -118,10 +118,10 @@ def products(
         if c >= 0
         else _in_imaginary_field(rule, theta, length, c, flip, most, nodes)
     )
-    found = _averages(common, theta, c)
+    averages = _averages(common, theta, c)
     if most < 3:
-        found = found._replace(other=np.zeros(2), sharing=np.zeros(()))
-    return found if most > 3 else found._replace(disjoint=np.zeros(()))
+        averages = averages._replace(other=np.zeros(2), sharing=np.zeros(()))
+    return averages if most > 3 else averages._replace(disjoint=np.zeros(()))
 
 
 def _in_common_field(rule: Rule, theta: float, length: float, c: float, flip: float, nodes: int) -> Common:
@@ -131,15 +131,15 @@ def _in_common_field(rule: Rule, theta: float, length: float, c: float, flip: fl
     r = np.hypot(cos, root * sin)
     turn = np.arctan2(root * sin, cos)
     steep = np.cos(turn) / nonzero(np.sin(turn))  # the teacher's field is positive where x < steep y
-    reach = WIDTHS / nonzero(steep)
-    y, weight = _panels([-reach, 0.0, reach, *_ridges(rule, length, r, width)], nodes)
+    sigmoid_width = WIDTHS / nonzero(steep)
+    y, weight = _panels([-sigmoid_width, 0.0, sigmoid_width, *_ridges(rule, length, r, width)], nodes)
     x = np.asarray([-1.0, 0.0, 1.0])
     v = np.cos(turn) * y[:, None] - np.sin(turn) * x
     s0 = np.sin(turn) * y[:, None] + np.cos(turn) * x
-    given = 2 * (weight * density(y))[:, None] * _weights(np.clip(steep * y, -2 * TAIL, 2 * TAIL), flip)
+    node_weight = 2 * (weight * density(y))[:, None] * _weights(np.clip(steep * y, -2 * TAIL, 2 * TAIL), flip)
     z, z_weight, tau = _updates(rule, theta, length, r * y, width, nodes)
     powers = {(i, j): np.sum(z_weight * density(z) * tau**i * z**j, axis=-1, keepdims=True) for i, j in POWERS}
-    return Common(given, v, s0, root * s0, powers)
+    return Common(node_weight, v, s0, root * s0, powers)
 
 
 def _in_imaginary_field(
@@ -155,11 +155,11 @@ def _in_imaginary_field(
     farthest = TAIL / np.sqrt(max((1 + (most - 1) * c) / (1 - c), SLOWEST))
     s0 = SPACING * (np.arange(np.ceil(farthest / SPACING)) + 0.5)
     label = flip + (1 - 2 * flip) * (v > 0)
-    given = 4 * SPACING * (weight * density(v) * label)[:, None] * density(s0)
+    node_weight = 4 * SPACING * (weight * density(v) * label)[:, None] * density(s0)
     waves = int(np.ceil(TAIL * shift * s0[-1] / 4))  # nodes for a panel's oscillations
     z, z_weight, tau = _updates(rule, theta, length, cos * v, width, nodes + waves)
     powers = _along_moved_contours(z, z_weight, tau, shift * s0)
-    return Common(given, v[:, None], s0, 1j * np.sqrt(-c) * s0 + 0.0 * v[:, None], powers)
+    return Common(node_weight, v[:, None], s0, 1j * np.sqrt(-c) * s0 + 0.0 * v[:, None], powers)
 
 
 def _along_moved_contours(
@@ -171,13 +171,13 @@ def _along_moved_contours(
     """
     real = np.stack([weight * density(z) * tau**i * z**j for i, j in POWERS], axis=1)
     waves = np.exp(1j * z[..., None] * b)
-    found = dict(zip(POWERS, np.moveaxis(real @ waves * np.exp(b**2 / 2), 1, 0), strict=True))
-    shifted = dict(found)
+    centred = dict(zip(POWERS, np.moveaxis(real @ waves * np.exp(b**2 / 2), 1, 0), strict=True))
+    shifted = dict(centred)
     for i, j in POWERS:
         if j == 1:
-            shifted[i, 1] = found[i, 1] - 1j * b * found[i, 0]
+            shifted[i, 1] = centred[i, 1] - 1j * b * centred[i, 0]
         if j == 2:
-            shifted[i, 2] = found[i, 2] - 2j * b * found[i, 1] - b**2 * found[i, 0]
+            shifted[i, 2] = centred[i, 2] - 2j * b * centred[i, 1] - b**2 * centred[i, 0]
     return shifted
 
 
@@ -214,19 +214,19 @@ def _weights(bound: np.ndarray, flip: float) -> np.ndarray:
 
 def _averages(common: Common, theta: float, c: float) -> Products:
     """Compute the averages in `Products` from the conditional averages of one student."""
-    G, own, pair = _second_moments(common, c), _student_form(common, theta), _pair_form(c)
+    G, student, pair = _second_moments(common, c), _student_form(common, theta), _pair_form(c)
     mu = G[..., 0]
     B_mu, GB = mu @ pair, G @ pair
-    a, c12 = dot(own, mu[..., None, :]), dot(mu, B_mu)
+    a, c12 = dot(student, mu[..., None, :]), dot(mu, B_mu)
 
     def mean(x: np.ndarray) -> np.ndarray:
         return np.real(np.tensordot(common.weight, x, 2))
 
     return Products(
         mean=np.append(mean(a), mean(c12)),
-        one=mean(own @ G @ np.swapaxes(own, -1, -2)),
+        one=mean(student @ G @ np.swapaxes(student, -1, -2)),
         students=mean(a[..., :, None] * a[..., None, :]),
-        a1_c12=mean(dot(own, (G @ B_mu[..., None])[..., None, :, 0])),
+        a1_c12=mean(dot(student, (G @ B_mu[..., None])[..., None, :, 0])),
         other=mean(a * c12[..., None]),
         same=mean(np.sum(GB * np.swapaxes(GB, -1, -2), axis=(-1, -2))),
         sharing=mean(dot(B_mu, (G @ B_mu[..., None])[..., 0])),
@@ -238,14 +238,14 @@ def _averages(common: Common, theta: float, c: float) -> Products:
 def _second_moments(common: Common, c: float) -> np.ndarray:
     """Return the averages G (Y, X, 5, 5) of products of phi given y and x."""
     powers = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | common.powers
-    at, own = common.part, np.sqrt(1 - c)
+    mean, deviation = common.part, np.sqrt(1 - c)
 
-    def of(i: int, j: int) -> np.ndarray:
+    def average(i: int, j: int) -> np.ndarray:
         """Average tau^i s^j."""
-        terms = [1.0], [at, own], [at**2, 2 * at * own, own**2]
-        return sum(factor * powers[i, k] for k, factor in enumerate(terms[j])) + 0.0 * at
+        terms = [1.0], [mean, deviation], [mean**2, 2 * mean * deviation, deviation**2]
+        return sum(factor * powers[i, k] for k, factor in enumerate(terms[j])) + 0.0 * mean
 
-    return np.stack([np.stack([of(i + k, j + n) for k, n in PHI], -1) for i, j in PHI], -2)
+    return np.stack([np.stack([average(i + k, j + n) for k, n in PHI], -1) for i, j in PHI], -2)
 
 
 def _student_form(common: Common, theta: float) -> np.ndarray:

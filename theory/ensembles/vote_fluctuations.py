@@ -88,16 +88,16 @@ def of_means(found: PairFluctuations, K: int) -> Means:
 
 def _cosine(theta: np.ndarray, c: np.ndarray, K: int, found: PairFluctuations) -> tuple[np.ndarray, np.ndarray]:
     """Return N times the variance and the bias of a student's q."""
-    sin, cos, others = np.sin(theta), np.cos(theta), K - 1
-    of_turn, of_c = -theta * sin * cos * (1 - c), sin**2  # derivatives of q with respect to log theta and c
+    sin, cos, num_others = np.sin(theta), np.cos(theta), K - 1
+    q_theta, q_c = -theta * sin * cos * (1 - c), sin**2  # derivatives of q with respect to log theta and c
     V1, V2 = found.V1[..., 1, 1], found.V2[..., 1, 1]
     W1, W2 = found.W1[..., 1], found.W2[..., 1]
-    turns = V1 + 2 * V2 + (V1 + (others - 1) * V2) / others
-    mixed = W1 + (W1 + (others - 1) * W2) / others
-    cosines = (found.S0 + (others - 1) * found.S1) / others
-    variance = of_turn**2 * turns + 2 * of_turn * of_c * mixed + of_c**2 * cosines
-    bend = of_turn - theta**2 * (cos**2 + c * sin**2), theta**2 * (sin**2 + c * cos**2), theta * sin * cos
-    first = 2 * of_turn * found.bias[..., 1] + of_c * found.bias_c
+    turns = V1 + 2 * V2 + (V1 + (num_others - 1) * V2) / num_others
+    mixed = W1 + (W1 + (num_others - 1) * W2) / num_others
+    cosines = (found.S0 + (num_others - 1) * found.S1) / num_others
+    variance = q_theta**2 * turns + 2 * q_theta * q_c * mixed + q_c**2 * cosines
+    bend = q_theta - theta**2 * (cos**2 + c * sin**2), theta**2 * (sin**2 + c * cos**2), theta * sin * cos
+    first = 2 * q_theta * found.bias[..., 1] + q_c * found.bias_c
     return variance, first + bend[0] * V1 + bend[1] * V2 + 2 * bend[2] * W1
 
 
@@ -111,20 +111,20 @@ def _weight_mean(
     x, y = np.cos(theta), np.sin(theta)
     dx, dy = np.stack([x, -theta * y], -1), np.stack([y, theta * x], -1)  # with respect to (log l, log theta)
     ddx, ddy = (np.stack([d, np.stack([d[..., 1], d[..., 1] - theta**2 * z], -1)], -2) for d, z in ((dx, x), (dy, y)))
-    share = (1 + (K - 1) * c) / K
-    alpha, beta = x, y**2 * share
-    d_beta, c_beta = 2 * y[..., None] * dy * share[..., None], y**2 * (K - 1) / K
+    mean_cosine = (1 + (K - 1) * c) / K
+    alpha, beta = x, y**2 * mean_cosine
+    d_beta, c_beta = 2 * y[..., None] * dy * mean_cosine[..., None], y**2 * (K - 1) / K
     outer = dy[..., :, None] * dy[..., None, :]
-    own = 2 * y * dot(dy, found.bias) + _trace(outer + y[..., None, None] * ddy, found.V1)
+    single = 2 * y * dot(dy, found.bias) + _trace(outer + y[..., None, None] * ddy, found.V1)
     pair = (
         c * (2 * y * dot(dy, found.bias) + _trace(y[..., None, None] * ddy, found.V1) + _trace(outer, found.V2))
         + y**2 * found.bias_c
         + 2 * y * dot(dy, found.W1)
     )
-    first = dot(dx, found.bias) + _trace(ddx, found.V1) / 2, (own + (K - 1) * pair) / K
+    first = dot(dx, found.bias) + _trace(ddx, found.V1) / 2, (single + (K - 1) * pair) / K
     VB = np.einsum("...ij,...j->...i", means.V, d_beta) + means.W * c_beta[..., None]
     spread = dot(dx, np.einsum("...ij,...j->...i", means.V, dx)), dot(dx, VB)
-    of_beta = dot(d_beta, VB) + c_beta * (dot(d_beta, means.W) + c_beta * means.S)
+    beta_variance = dot(d_beta, VB) + c_beta * (dot(d_beta, means.W) + c_beta * means.S)
     root, square = np.sqrt(beta), alpha**2 + beta
     T = -root / square, alpha / (2 * root * square)
     TT = (
@@ -132,16 +132,16 @@ def _weight_mean(
         (beta - alpha**2) / (2 * root * square**2),
         -alpha * (1 + 2 * beta / square) / (4 * root**3 * square),
     )
-    variance = T[0] ** 2 * spread[0] + 2 * T[0] * T[1] * spread[1] + T[1] ** 2 * of_beta
-    curved = TT[0] * spread[0] + 2 * TT[1] * spread[1] + TT[2] * of_beta
+    variance = T[0] ** 2 * spread[0] + 2 * T[0] * T[1] * spread[1] + T[1] ** 2 * beta_variance
+    curved = TT[0] * spread[0] + 2 * TT[1] * spread[1] + TT[2] * beta_variance
     return variance / np.pi**2, (T[0] * first[0] + T[1] * first[1] + curved / 2) / np.pi
 
 
 def _vote(theta: np.ndarray, c: np.ndarray, K: int, means: Means) -> np.ndarray:
     """Return N times the variance of eps_g of the vote."""
-    of_turn, of_c = vote_gradient(theta, c, K)
-    mixed = 2 * of_turn * of_c * means.W[..., 1]
-    return of_turn**2 * means.V[..., 1, 1] + mixed + of_c**2 * means.S
+    eps_theta, eps_c = vote_gradient(theta, c, K)
+    mixed = 2 * eps_theta * eps_c * means.W[..., 1]
+    return eps_theta**2 * means.V[..., 1, 1] + mixed + eps_c**2 * means.S
 
 
 def vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
@@ -152,11 +152,11 @@ def vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray,
     if K <= 2:  # the mean of the students' own errors
         return theta / np.pi, np.zeros_like(theta)
     step = STEP * np.minimum(1 - c, c + 1 / (K - 1))
-    places, weights, size = *CENTRAL, np.asarray(K)
-    turned = majority_vote(theta * np.exp(STEP * places[:, None]), c, size)
-    shared = majority_vote(theta, c + step * places[:, None], size)
-    of_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # identical students stay so
-    return weights @ turned / STEP, of_c
+    offsets, weights, size = *CENTRAL, np.asarray(K)
+    turned = majority_vote(theta * np.exp(STEP * offsets[:, None]), c, size)
+    shared = majority_vote(theta, c + step * offsets[:, None], size)
+    eps_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # identical students stay so
+    return weights @ turned / STEP, eps_c
 
 
 def _trace(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -97,8 +97,8 @@ def initial(theta: np.ndarray, drawn: bool) -> Fluctuations:
     """
     if not drawn:
         return Fluctuations(np.zeros((3, theta.size)), np.zeros((2, theta.size)))
-    one, zero = np.ones_like(theta), np.zeros_like(theta)
-    return Fluctuations(np.stack([one / 2, zero, 1 / theta**2]), np.stack([-one / 2, -1 / (2 * theta**2)]))
+    ones, zeros = np.ones_like(theta), np.zeros_like(theta)
+    return Fluctuations(np.stack([ones / 2, zeros, 1 / theta**2]), np.stack([-ones / 2, -1 / (2 * theta**2)]))
 
 
 def corrections(
@@ -118,8 +118,8 @@ def corrections(
         "length": (length, length, ll, m_l),
         "eps_g": (theta / np.pi, theta / np.pi, tt, m_t),
     }
-    found = {}
+    result = {}
     for name, (first, second, variance, bias) in derivatives.items():
-        found[f"{name}_std"] = np.abs(first) * np.sqrt(np.maximum(variance, 0) / N)  # rounding can make it negative
-        found[f"{name}_bias"] = (first * bias + second * variance / 2) / N
-    return found
+        result[f"{name}_std"] = np.abs(first) * np.sqrt(np.maximum(variance, 0) / N)  # rounding can make it negative
+        result[f"{name}_bias"] = (first * bias + second * variance / 2) / N
+    return result

@@ -88,15 +88,15 @@ def step(rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: A
     m0, m1, m2 = moments
     cot, sin2, square = angle.cot, angle.sin**2, rho**2
     a, turn = rho * kappa - decay, square * cot / 2  # xi_theta = turn - rho w
-    along = a + square / 2
-    across = m0 * turn - rho * m1
-    products = m0 * along**2, along * across, m0 * turn**2 - 2 * turn * rho * m1 + square * m2
+    xi_l = a + square / 2
+    xi_theta = m0 * turn - rho * m1
+    products = m0 * xi_l**2, xi_l * xi_theta, m0 * turn**2 - 2 * turn * rho * m1 + square * m2
     second = (
         (m0 * (a**2 - 2 * square) + square * m2) / 2 - products[0],
         rho * m1 * (a + square / (2 * sin2))
         - m0 * square * (cot * (1 + a) + square * cot * (1 + 2 * sin2) / (8 * sin2)),
     )
-    return Noise((m0 * along, across), products, second)
+    return Noise((m0 * xi_l, xi_theta), products, second)
 
 
 class Stability(NamedTuple):
@@ -126,8 +126,8 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
         The teacher's `drift` and the weights' `decay`. None means that both are 0.
     """
     linear = rule.linear is True
-    places = of_linear(theta, flip) if linear else on_panels(edges(rule, theta, length), theta, flip)
-    terms = jax.vmap(lambda place: examples(rule, place, theta, length, flip, changes))(places)
+    stabilities = of_linear(theta, flip) if linear else on_panels(edges(rule, theta, length), theta, flip)
+    terms = jax.vmap(lambda stability: examples(rule, stability, theta, length, flip, changes))(stabilities)
     means = averaged(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
     return Noise(*(jnp.stack(part) for part in means))
 
@@ -135,12 +135,12 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
 def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
     """Return the increasing edges of the panels in `theory.online.averages`, folded at stability 0."""
     kinks = [jnp.abs(kink) for kink in rule.edges(length) if not (isinstance(kink, (int, float)) and kink == 0)]
-    found = [jnp.minimum(edge, TAIL) for edge in (WIDTHS * jnp.abs(jnp.tan(theta)), *kinks)]
-    for last in range(len(found) - 1, 0, -1):  # bubble sort: `jnp.sort` is slow for a few values
-        for at in range(last):
-            low, high = found[at], found[at + 1]
-            found[at], found[at + 1] = jnp.minimum(low, high), jnp.maximum(low, high)
-    return [jnp.zeros_like(theta), *found, jnp.full_like(theta, TAIL)]
+    sorted_edges = [jnp.minimum(edge, TAIL) for edge in (WIDTHS * jnp.abs(jnp.tan(theta)), *kinks)]
+    for last in range(len(sorted_edges) - 1, 0, -1):  # bubble sort: `jnp.sort` is slow for a few values
+        for index in range(last):
+            low, high = sorted_edges[index], sorted_edges[index + 1]
+            sorted_edges[index], sorted_edges[index + 1] = jnp.minimum(low, high), jnp.maximum(low, high)
+    return [jnp.zeros_like(theta), *sorted_edges, jnp.full_like(theta, TAIL)]
 
 
 def on_panels(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> Stability:
@@ -201,16 +201,16 @@ def half_line(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """
     unit, fine = legendre(400)
     x, weight = 16 * unit, 16 * fine * density(16 * unit)
-    diagonal, beside, last, now = np.zeros(nodes), np.ones(nodes), np.zeros_like(x), np.ones_like(x)
-    now /= np.sqrt(weight @ now**2)
+    diagonal, off_diagonal, previous, current = np.zeros(nodes), np.ones(nodes), np.zeros_like(x), np.ones_like(x)
+    current /= np.sqrt(weight @ current**2)
     for k in range(nodes):  # orthonormal polynomials
-        diagonal[k] = weight @ (x * now**2)
-        new = (x - diagonal[k]) * now - (beside[k - 1] if k else 0.0) * last
-        beside[k] = np.sqrt(weight @ new**2)
-        last, now = now, new / beside[k]
-    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
-    found, vectors = np.linalg.eigh(matrix)
-    return found, vectors[0] ** 2 / 2
+        diagonal[k] = weight @ (x * current**2)
+        new = (x - diagonal[k]) * current - (off_diagonal[k - 1] if k else 0.0) * previous
+        off_diagonal[k] = np.sqrt(weight @ new**2)
+        previous, current = current, new / off_diagonal[k]
+    matrix = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    return eigenvalues, vectors[0] ** 2 / 2
 
 
 def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Array, changes: Any = None) -> Noise:
@@ -235,11 +235,11 @@ def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Ar
     x, weight, right, left, m1 = place
     shift, scale = angle.cot * x * m1, rule.eta / length
 
-    def at(kappa: Array, m0: Array, shift: Array) -> Noise:
+    def step_at(kappa: Array, m0: Array, shift: Array) -> Noise:
         return step(scale * rule.g(kappa, length), kappa, (m0, m1, m0 - shift), angle, decay)
 
-    both = at(x, right, shift), at(-x, left, -shift)
-    return jax.tree.map(lambda one, other: weight * (one + other), *both)
+    steps = step_at(x, right, shift), step_at(-x, left, -shift)
+    return jax.tree.map(lambda positive, negative: weight * (positive + negative), *steps)
 
 
 def averaged(theta: Array, example: Noise, changes: Any = None) -> Noise:
@@ -253,15 +253,15 @@ def averaged(theta: Array, example: Noise, changes: Any = None) -> Noise:
 
 def _drifted(example: Noise, angle: Angle, drift: Array) -> Noise:
     """Add the drift of the teacher to the averages over an example."""
-    (along, across), (ll, lt, tt), (second_l, second_t) = example
+    (xi_l, xi_theta), (ll, lt, tt), (second_l, second_t) = example
     sin2, turn = angle.sin**2, drift * angle.cot
-    bend = angle.cot / (2 * sin2) * (drift**2 * angle.cos**2 + 2 * drift * sin2) + drift * across / sin2
-    products = ll, lt + turn * along, tt + 2 * turn * across + turn**2 + 2 * drift
-    return Noise((along, across + turn), products, (second_l, second_t - bend))
+    bend = angle.cot / (2 * sin2) * (drift**2 * angle.cos**2 + 2 * drift * sin2) + drift * xi_theta / sin2
+    products = ll, lt + turn * xi_l, tt + 2 * turn * xi_theta + turn**2 + 2 * drift
+    return Noise((xi_l, xi_theta + turn), products, (second_l, second_t - bend))
 
 
 def _of_logarithms(theta: Array, noise: Noise) -> Noise:
     """Convert the averages over a step of (log l, theta) to (log l, log theta)."""
-    (along, across), (ll, lt, tt), (second_l, second_t) = noise
+    (xi_l, xi_theta), (ll, lt, tt), (second_l, second_t) = noise
     square = tt / theta**2
-    return Noise((along, across / theta), (ll, lt / theta, square), (second_l, second_t / theta - square / 2))
+    return Noise((xi_l, xi_theta / theta), (ll, lt / theta, square), (second_l, second_t / theta - square / 2))

@@ -63,11 +63,13 @@ class Masks(NamedTuple):
 
     def mean(self, first: Array, *others: Array) -> Array:
         """Return the mean product of masks for tuples of units, (..., L)."""
-        before, again = [first], 0
+        earlier_units, repeats = [first], 0
         for unit in others:
-            again = again + 1 * (reduce(or_, (unit == other for other in before)) & (unit < self.students))
-            before.append(unit)
-        return jnp.stack([self.rho**power for power in range(len(before))])[again]
+            repeats = repeats + 1 * (
+                reduce(or_, (unit == earlier for earlier in earlier_units)) & (unit < self.students)
+            )
+            earlier_units.append(unit)
+        return jnp.stack([self.rho**power for power in range(len(earlier_units))])[repeats]
 
 
 class Fields(NamedTuple):
@@ -101,9 +103,9 @@ def gathered(gram: Array, *units: Array) -> Array:
     >>> gathered(np.arange(4.0).reshape(2, 2, 1), np.array([0, 1]), np.array([1, 1]))[0, 1, :, 0].tolist()
     [1.0, 3.0]
     """
-    xp = jnp if any(isinstance(at, jax.Array) for at in units) else np
-    at = xp.stack(xp.broadcast_arrays(*units))
-    return gram[at[:, None], at[None, :]]
+    xp = jnp if any(isinstance(indices, jax.Array) for indices in units) else np
+    tuples = xp.stack(xp.broadcast_arrays(*units))
+    return gram[tuples[:, None], tuples[None, :]]
 
 
 class LatticePoints(NamedTuple):
@@ -132,44 +134,44 @@ def examples(fields: Fields) -> LatticePoints:
 def errors(fields: Fields, i: Array) -> Array:
     """Average g(x_i) e for n units, shape (n, L)."""
     if fields.spacing:
-        at = examples(fields)
-        return at.mean(at.g[i] * _error_of_active(fields, at, i))
+        points = examples(fields)
+        return points.mean(points.g[i] * _error_of_active(fields, points, i))
     averages, gram, weights, sign, *_ = fields
     a = np.arange(fields.smooth)
-    found = jnp.sum(
+    average = jnp.sum(
         fields.apply_mask_means(weights[a], i[:, None], a) * averages.I2(gathered(gram, i[:, None], a)), axis=1
     )
-    return found + weights[-1] * averages.S2(gathered(gram, i, np.full_like(i, len(gram) - 1))) if sign else found
+    return average + weights[-1] * averages.S2(gathered(gram, i, np.full_like(i, len(gram) - 1))) if sign else average
 
 
 def responses(fields: Fields, i: Array, p: Array) -> Array:
     """Average g'(x_i) x_p e for n pairs of units, shape (n, L)."""
     if fields.spacing:
-        at = examples(fields)
-        return at.mean(at.slope[i] * at.x[p] * _error_of_active(fields, at, i))
+        points = examples(fields)
+        return points.mean(points.slope[i] * points.x[p] * _error_of_active(fields, points, i))
     averages, gram, weights, sign, *_ = fields
     a = np.arange(fields.smooth)
-    each = averages.I3(gathered(gram, i[:, None], p[:, None], a))
-    found = jnp.sum(fields.apply_mask_means(weights[a], i[:, None], a) * each, axis=1)
+    terms = averages.I3(gathered(gram, i[:, None], p[:, None], a))
+    average = jnp.sum(fields.apply_mask_means(weights[a], i[:, None], a) * terms, axis=1)
     if not sign:
-        return found
-    return found + weights[-1] * averages.S3(gathered(gram, i, p, np.full_like(i, len(gram) - 1)))
+        return average
+    return average + weights[-1] * averages.S3(gathered(gram, i, p, np.full_like(i, len(gram) - 1)))
 
 
 def derivatives(fields: Fields, i: Array) -> Array:
     """Average the derivative of g'(x_i) e with respect to each field for n units, shape (n, fields, L)."""
     smooth = np.arange(fields.smooth)
-    left, right = (at.reshape(-1) for at in np.meshgrid(i, smooth, indexing="ij"))
+    left, right = (indices.reshape(-1) for indices in np.meshgrid(i, smooth, indexing="ij"))
     slope = slopes(fields, left, right).reshape(i.size, smooth.size, -1)
-    found = jnp.asarray(fields.weights[smooth] * slope)
-    curved = _curvatures(fields, i, found)
+    average = jnp.asarray(fields.weights[smooth] * slope)
+    curved = _curvatures(fields, i, average)
     if fields.sign:
         averages, gram, weights, *_ = fields
         last = np.full_like(i, fields.smooth)
-        along = weights[-1] * averages.S3(_with_middle(gathered(gram, i, i, last), 0.0, 1.0))
+        by_last = weights[-1] * averages.S3(_with_middle(gathered(gram, i, i, last), 0.0, 1.0))
         curved = curved + weights[-1] * averages.S3(_with_middle(gathered(gram, i, i, last), 1.0, 0.0))
-        found = jnp.concatenate([found, along[:, None]], axis=1)
-    return found.at[np.arange(i.size), i].add(curved)
+        average = jnp.concatenate([average, by_last[:, None]], axis=1)
+    return average.at[np.arange(i.size), i].add(curved)
 
 
 def _curvatures(fields: Fields, i: Array, found: Array) -> Array:
@@ -194,39 +196,41 @@ def squares(fields: Fields, i: Array, j: Array) -> Array:
     Large numbers of pairs are processed in batches.
     """
     if fields.spacing:
-        at = examples(fields)
-        slope, square = at.slope[i] * at.slope[j], _error_of_active(fields, at, i, j) ** 2
+        points = examples(fields)
+        slope, square = points.slope[i] * points.slope[j], _error_of_active(fields, points, i, j) ** 2
         if fields.masks is not None:
-            square = square + _variance_of_others(fields, at, i, j)
-        return fields.apply_mask_means(at.mean(slope * square), i, j)
-    each = fields.smooth * (fields.smooth + 1) // 2 * fields.gram.shape[-1]
-    size = max(1, TERMS // each)
+            square = square + _variance_of_others(fields, points, i, j)
+        return fields.apply_mask_means(points.mean(slope * square), i, j)
+    averages_per_pair = fields.smooth * (fields.smooth + 1) // 2 * fields.gram.shape[-1]
+    size = max(1, TERMS // averages_per_pair)
     if size >= len(i):
         return _squares(fields, i, j)
     pairs = np.pad(np.stack([i, j]), ((0, 0), (0, -len(i) % size))).reshape(2, -1, size)
-    found = jax.lax.map(lambda some: _squares(fields, *some), (jnp.asarray(pairs[0]), jnp.asarray(pairs[1])))
-    return found.reshape(-1, found.shape[-1])[: len(i)]
+    batches = jax.lax.map(lambda batch: _squares(fields, *batch), (jnp.asarray(pairs[0]), jnp.asarray(pairs[1])))
+    return batches.reshape(-1, batches.shape[-1])[: len(i)]
 
 
 def _squares(fields: Fields, i: Array, j: Array) -> Array:
     averages, gram, weights, sign, *_ = fields
-    one, other = i[:, None], j[:, None]
+    first, second = i[:, None], j[:, None]
     a, b = np.triu_indices(fields.smooth)
-    both = fields.apply_mask_means(np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b], one, other, a, b)
-    found = jnp.sum(both * averages.I4(gathered(gram, one, other, a, b)), axis=1)
+    factors = fields.apply_mask_means(np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b], first, second, a, b)
+    average = jnp.sum(factors * averages.I4(gathered(gram, first, second, a, b)), axis=1)
     if not sign:
-        return found
+        return average
     a, last = np.arange(fields.smooth), len(gram) - 1
-    under = averages.S4(gathered(gram, one, other, a, np.full_like(a, last)))
-    found = found + 2 * weights[-1] * jnp.sum(fields.apply_mask_means(weights[a], one, other, a) * under, axis=1)
-    return found + weights[-1] ** 2 * slopes(fields, i, j)
+    sign_terms = averages.S4(gathered(gram, first, second, a, np.full_like(a, last)))
+    average = average + 2 * weights[-1] * jnp.sum(
+        fields.apply_mask_means(weights[a], first, second, a) * sign_terms, axis=1
+    )
+    return average + weights[-1] ** 2 * slopes(fields, i, j)
 
 
 def slopes(fields: Fields, i: Array, j: Array) -> Array:
     """Average g'(x_i) g'(x_j) for n pairs of units, shape (n, L)."""
     if fields.spacing:
-        at = examples(fields)
-        return fields.apply_mask_means(at.mean(at.slope[i] * at.slope[j]), i, j)
+        points = examples(fields)
+        return fields.apply_mask_means(points.mean(points.slope[i] * points.slope[j]), i, j)
     return fields.apply_mask_means(fields.averages.J2(gathered(fields.gram, i, j)), i, j)
 
 

@@ -120,7 +120,7 @@ class Rates(NamedTuple):
 
 def every_entry(K: int, M: int) -> Entries:
     """Return all entries of R, row by row, of Q's upper triangle, and of v."""
-    student, teacher = (at.reshape(-1) for at in np.indices((K, M)))
+    student, teacher = (index.reshape(-1) for index in np.indices((K, M)))
     return Entries(student, teacher, *np.triu_indices(K), np.arange(K))
 
 
@@ -147,12 +147,12 @@ def rates(equations: Equations, setting: Setting, units: Units, entries: Entries
     fields = fields_of(equations, setting, units)
     R, Q, v = units
     student, teacher, i, j, output = entries
-    along = v[student] * responses(fields, student, equations.K + teacher)
-    inward = v[i] * responses(fields, i, j) + v[j] * responses(fields, j, i)
-    spread = v[i] * v[j] * (squares(fields, i, j) + setting.noise**2 * slopes(fields, i, j))
+    towards_teachers = v[student] * responses(fields, student, equations.K + teacher)
+    between_students = v[i] * responses(fields, i, j) + v[j] * responses(fields, j, i)
+    noise_terms = v[i] * v[j] * (squares(fields, i, j) + setting.noise**2 * slopes(fields, i, j))
     return Rates(
-        setting.eta * along - setting.decay * R[student, teacher],
-        setting.eta * inward + setting.eta**2 * spread - 2 * setting.decay * Q[i, j],
+        setting.eta * towards_teachers - setting.decay * R[student, teacher],
+        setting.eta * between_students + setting.eta**2 * noise_terms - 2 * setting.decay * Q[i, j],
         setting.eta_v * errors(fields, output),
     )
 
@@ -167,9 +167,9 @@ def unpacked(equations: Equations, rows: Array) -> Units:
     """Return R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M = equations.K, equations.M
     i, j = np.triu_indices(K)
-    place = np.zeros((K, K), int)
-    place[i, j] = place[j, i] = K * M + np.arange(i.size)
-    return Units(rows[: K * M].reshape(K, M, *rows.shape[1:]), rows[place], rows[-K:])
+    row_indices = np.zeros((K, K), int)
+    row_indices[i, j] = row_indices[j, i] = K * M + np.arange(i.size)
+    return Units(rows[: K * M].reshape(K, M, *rows.shape[1:]), rows[row_indices], rows[-K:])
 
 
 def field(equations: Equations, setting: Setting, rows: Array) -> Array:
@@ -185,9 +185,9 @@ def over_time(rates: Callable[[Setting, Array], Array], setting: Setting, rows: 
     """
     if setting.eta_polynomials is None:
         return rates(setting, rows)
-    eta = jax.vmap(lambda course, t: course.at(t), -1)(setting.eta_polynomials, rows[-1])
-    now = rates(setting._replace(eta=eta, eta_polynomials=None), rows[:-1])
-    return jnp.concatenate([now, jnp.ones_like(rows[-1:])])
+    eta = jax.vmap(lambda polynomials, t: polynomials.at(t), -1)(setting.eta_polynomials, rows[-1])
+    row_rates = rates(setting._replace(eta=eta, eta_polynomials=None), rows[:-1])
+    return jnp.concatenate([row_rates, jnp.ones_like(rows[-1:])])
 
 
 def with_time(solve: Callable[[Array], tuple[Array, Array]], setting: Setting, start: Array) -> tuple[Array, Array]:
@@ -234,9 +234,11 @@ def setting_of(cells: Sequence[NetworkCell]) -> Setting:
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
     rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in RATES}
     T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
-    courses = [cell.polynomials["eta"] for cell in cells if "eta" in cell.given]
-    course = jax.tree.map(lambda *of: np.stack(of, axis=-1), *courses) if courses else None
-    return Setting(parameters, **rates, T=T, w=w, eta_polynomials=course)
+    cell_polynomials = [cell.polynomials["eta"] for cell in cells if "eta" in cell.given]
+    eta_polynomials = (
+        jax.tree.map(lambda *arrays: np.stack(arrays, axis=-1), *cell_polynomials) if cell_polynomials else None
+    )
+    return Setting(parameters, **rates, T=T, w=w, eta_polynomials=eta_polynomials)
 
 
 def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Units]:
@@ -251,11 +253,11 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
     def program(at: int) -> tuple[Equations, tuple[Any, ...]]:
         return equations_of(cells[at]), cells[at].layout
 
-    def together(program: tuple[Equations, Any], some: list[int]) -> list[Units]:
-        return _solve_together(program[0], [cells[at] for at in some], t)
+    def solve_group(program: tuple[Equations, Any], some: list[int]) -> list[Units]:
+        return _solve_together(program[0], [cells[index] for index in some], t)
 
     with double_precision():
-        return side_by_side(list(map(identity_of, cells)), program, lambda program: lanes_of(program[0]), together)
+        return side_by_side(list(map(identity_of, cells)), program, lambda program: lanes_of(program[0]), solve_group)
 
 
 def error_of(cell: NetworkCell, units: Units, T: Array | None = None) -> np.ndarray:
@@ -274,8 +276,8 @@ def lanes_of(equations: Equations) -> int:
     if equations.spacing:
         return 1
     fields, pairs = equations.K + equations.M, equations.K * (equations.K + 1) // 2
-    most = max(1, 8 * TERMS // (pairs * fields * (fields + 1) // 2))
-    return min(LANES, 1 << (most.bit_length() - 1))
+    max_cells = max(1, 8 * TERMS // (pairs * fields * (fields + 1) // 2))
+    return min(LANES, 1 << (max_cells.bit_length() - 1))
 
 
 def identity_of(cell: NetworkCell) -> tuple[Any, ...]:
@@ -289,15 +291,15 @@ def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: n
 
     Cells and times are padded to common sizes.
     """
-    filled = with_last_again(cells)
-    start = np.stack([packed(cell.units) for cell in filled], axis=-1)
-    most = np.int64(MAX_STEPS_LESS if equations.approximate else MAX_STEPS)
+    padded_cells = with_last_again(cells)
+    start = np.stack([packed(cell.units) for cell in padded_cells], axis=-1)
+    max_steps = np.int64(MAX_STEPS_LESS if equations.approximate else MAX_STEPS)
 
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
-        setting = setting_of([cell.after(begin) for cell in filled])
-        return with_time(lambda rows: solve_lanes(equations, setting, rows, times, most), setting, start)
+        setting = setting_of([cell.after(begin) for cell in padded_cells])
+        return with_time(lambda rows: solve_lanes(equations, setting, rows, times, max_steps), setting, start)
 
     rows, completed = in_pieces(solve, cells[0].edges or (0.0,), start, times)
     rows = np.moveaxis(rows, -1, 0)[: len(cells)]
     check_complete(cells, rows, completed, times[-1])
-    return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, own.T))) for own in rows]
+    return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, cell_rows.T))) for cell_rows in rows]

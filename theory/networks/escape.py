@@ -103,15 +103,15 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     cell = _checked(network)
     check_fork()
     use_cache()
-    course = _settled(cell)
-    rate, times = course.growth[-1], course.times
-    gained = cumulative_simpson(course.growth - rate, x=times, initial=0.0)
+    solution = _settled(cell)
+    rate, times = solution.growth[-1], solution.times
+    gained = cumulative_simpson(solution.growth - rate, x=times, initial=0.0)
     fading = np.exp(2 * (gained[-1] - gained) - 2 * rate * times)
     noise = np.array(
-        [_noise(cell, state) if counts else 0.0 for state, counts in zip(course.rows.T, fading > FADED, strict=True)]
+        [_noise(cell, state) if counts else 0.0 for state, counts in zip(solution.rows.T, fading > FADED, strict=True)]
     )
     amplitude = simpson(noise * fading, x=times)
-    shift = _passage(cell, course.rows[:, -1], rate, passed) - np.log(amplitude) / (2 * rate)
+    shift = _passage(cell, solution.rows[:, -1], rate, passed) - np.log(amplitude) / (2 * rate)
     return Escape(float(rate), float(shift))
 
 
@@ -130,8 +130,8 @@ def _settled(cell: NetworkCell) -> SymmetricSolution:
     for _ in range(DOUBLINGS):
         times = last * np.linspace(0.0, 1.0, PLACES) ** 3
         with double_precision():
-            found = np.asarray(_symmetric(equations, setting, start, padded(times), np.int64(MAX_STEPS)))
-            rows = found[:PLACES, :, 0].T[ROWS]
+            recorded = np.asarray(_symmetric(equations, setting, start, padded(times), np.int64(MAX_STEPS)))
+            rows = recorded[:PLACES, :, 0].T[ROWS]
             growth = np.asarray(_growth(equations, setting_of([cell] * PLACES), rows))
         if abs(growth[-1] - growth[-2]) < SETTLED * abs(growth[-1]):
             break
@@ -207,10 +207,10 @@ def _passage(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float)
     R, Q, v = unpacked(equations_of(cell), plateau)
     start = NetworkStart.model_validate({"R": R + SMALL * ODD[:4].reshape(2, 2), "Q": Q, "v": v})
     times = np.linspace(0.0, 2 * np.log(1 / SMALL) / rate, 4001)
-    solved = solve_cells([replace(cell, start=start)], times)[0].R
-    u = np.abs(solved[:, 0, 0] + solved[:, 1, 1] - solved[:, 0, 1] - solved[:, 1, 0]) / 2
-    at = int(np.argmax(u >= passed))
-    if u[at] < passed:
+    overlaps = solve_cells([replace(cell, start=start)], times)[0].R
+    u = np.abs(overlaps[:, 0, 0] + overlaps[:, 1, 1] - overlaps[:, 0, 1] - overlaps[:, 1, 0]) / 2
+    index = int(np.argmax(u >= passed))
+    if u[index] < passed:
         raise ScenarioError([((), f"no run of {cell.described} passes |u| = {passed:g}")])
-    share = np.log(passed / u[at - 1]) / np.log(u[at] / u[at - 1])
-    return float(times[at - 1] + share * (times[at] - times[at - 1]) + np.log(u[0]) / rate)
+    fraction = np.log(passed / u[index - 1]) / np.log(u[index] / u[index - 1])
+    return float(times[index - 1] + fraction * (times[index] - times[index - 1]) + np.log(u[0]) / rate)

@@ -115,16 +115,16 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
         raise ScenarioError([(("dropout",), "stationary states are supported for networks without dropout only")])
     check_fork()
     use_cache()
-    found = blank(network, seeds=None).eps_g.isel(t=0, drop=True).copy(deep=True)
+    floor = blank(network, seeds=None).eps_g.isel(t=0, drop=True).copy(deep=True)
     absent: dict[str, list[str]] = {}
     for cell in network.cells():
         state = stationary_state(cell)
         if state.units is None or (stable and state.absent):
             absent.setdefault(state.absent, []).append(cell.described)
         else:
-            found[cell.index] = error_of(cell, state.units)
+            floor[cell.index] = error_of(cell, state.units)
     counted = [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in absent.items()]
-    return found.assign_attrs({"long_name": "stationary generalization error"} | _said("; ".join(counted)))
+    return floor.assign_attrs({"long_name": "stationary generalization error"} | _said("; ".join(counted)))
 
 
 def _said(absent: str) -> dict[str, str]:
@@ -189,16 +189,20 @@ def _orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
     Equal units without a partner also have Q_kk = Q_kl.
     """
     size = cell.K * cell.M + cell.K * (cell.K + 1) // 2 + cell.K
-    place = unpacked(equations_of(cell), np.arange(size))
+    entry_indices = unpacked(equations_of(cell), np.arange(size))
     pairs: list[tuple[int, int]] = []
     for students, teachers in _exchanges(cell, partner):
-        moved = Units(place.R[np.ix_(students, teachers)], place.Q[np.ix_(students, students)], place.v[students])
-        pairs += zip(packed(place), packed(moved), strict=True)
+        exchanged = Units(
+            entry_indices.R[np.ix_(students, teachers)],
+            entry_indices.Q[np.ix_(students, students)],
+            entry_indices.v[students],
+        )
+        pairs += zip(packed(entry_indices), packed(exchanged), strict=True)
         k, l = np.flatnonzero(students != np.arange(cell.K))
-        pairs += [(place.Q[k, k], place.Q[k, l])] if k not in partner else []
+        pairs += [(entry_indices.Q[k, k], entry_indices.Q[k, l])] if k not in partner else []
     orbit = np.arange(size)
-    for one, other in pairs:
-        orbit[orbit == max(orbit[one], orbit[other])] = min(orbit[one], orbit[other])
+    for first, second in pairs:
+        orbit[orbit == max(orbit[first], orbit[second])] = min(orbit[first], orbit[second])
     return orbit
 
 
@@ -226,12 +230,12 @@ def _followed(cell: NetworkCell, partner: np.ndarray) -> Units | None:
     J = np.zeros((cell.K, cell.M))  # student units as sums of teacher units
     J[partner, np.arange(cell.M)] = 1.0
     units, orbit = Units(J @ cell.T, J @ cell.T @ J.T, _outer(cell)), _orbits(cell, partner)
-    reached, step = 0.0, 1.0
-    while reached < 1.0 and cell.noise > 0:
-        target = min(1.0, reached + step)
-        found = _newton(replace(cell, noise=cell.noise * np.sqrt(target)), units, orbit)
-        if found is not None:
-            units, reached = found, target
+    fraction, step = 0.0, 1.0
+    while fraction < 1.0 and cell.noise > 0:
+        target = min(1.0, fraction + step)
+        new_units = _newton(replace(cell, noise=cell.noise * np.sqrt(target)), units, orbit)
+        if new_units is not None:
+            units, fraction = new_units, target
         elif (step := step / 2) < SMALLEST_STEP:
             return None
     return units
@@ -242,17 +246,17 @@ def _newton(cell: NetworkCell, units: Units, orbit: np.ndarray) -> Units | None:
 
     Entries of an orbit stay equal.
     """
-    first, place = np.unique(orbit, return_index=True)[1], np.unique(orbit, return_inverse=True)[1]
+    first, orbit_index = np.unique(orbit, return_index=True)[1], np.unique(orbit, return_inverse=True)[1]
     moving = first < len(packed(units)) - (cell.K if cell.eta_v == 0 else 0)
     start = rows = packed(units)
     for _ in range(ITERATIONS):
         rates, slope = _rates_and_slope(cell, rows)
-        merged = np.stack([slope[first][:, place == at].sum(axis=1) for at in range(first.size)], axis=1)
+        merged = np.stack([slope[first][:, orbit_index == index].sum(axis=1) for index in range(first.size)], axis=1)
         change = np.zeros(first.size)
         if not (np.all(np.isfinite(merged)) and np.all(np.isfinite(rates))):
             return None
         change[moving] = np.linalg.lstsq(merged[np.ix_(moving, moving)], rates[first][moving], rcond=FLAT)[0]
-        rows = rows - change[place]
+        rows = rows - change[orbit_index]
         if not np.all(np.isfinite(rows)) or np.max(np.abs(rows - start)) > NEAR * (1 + np.max(np.abs(start))):
             return None
         if np.max(np.abs(change)) <= CLOSE * (1 + np.max(np.abs(rows))):
@@ -281,8 +285,8 @@ def _rates_and_slope(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, n
 def _compiled(equations: Equations, setting: Setting, rows: Array) -> tuple[Array, Array]:
     """Return the rates (C,) at one state's rows (C,), and their Jacobian (C, C)."""
 
-    def of(rows: Array) -> Array:
+    def state_rates(rows: Array) -> Array:
         return field(equations, setting, rows[:, None])[:, 0]
 
-    columns = jax.lax.map(lambda change: jax.jvp(of, (rows,), (change,))[1], jnp.eye(rows.size), batch_size=16)
-    return of(rows), columns.T
+    columns = jax.lax.map(lambda change: jax.jvp(state_rates, (rows,), (change,))[1], jnp.eye(rows.size), batch_size=16)
+    return state_rates(rows), columns.T

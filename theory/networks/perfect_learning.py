@@ -106,10 +106,10 @@ class Measure(NamedTuple):
 def measure_of(near: Near, lane: Lane) -> Measure:
     """Return the distribution of the fields."""
     rho, d = lane.differences
-    K, M, lanes = near.K, near.M, rho.shape[-1]
-    C = jnp.zeros((M + 1 + K, M + 1 + K, lanes))
+    K, M, batch_size = near.K, near.M, rho.shape[-1]
+    C = jnp.zeros((M + 1 + K, M + 1 + K, batch_size))
     C = C.at[:M, :M].set(lane.T).at[M + 1 :, :M].set(rho).at[:M, M + 1 :].set(jnp.swapaxes(rho, 0, 1))
-    return Measure(C.at[M + 1 :, M + 1 :].set(d), jnp.ones(lanes))
+    return Measure(C.at[M + 1 :, M + 1 :].set(d), jnp.ones(batch_size))
 
 
 def times_slope(near: Near, measure: Measure, tau: np.ndarray) -> Measure:
@@ -119,18 +119,18 @@ def times_slope(near: Near, measure: Measure, tau: np.ndarray) -> Measure:
     """
     C, mass = measure
     onto = jnp.moveaxis(_on_line(near, C, tau), 2, 0)
-    share, factor = _slope(near, C, tau)
-    return Measure(C[:, :, None, None] - onto[:, None] * onto * share, mass * factor)
+    projection_factor, mass_factor = _slope(near, C, tau)
+    return Measure(C[:, :, None, None] - onto[:, None] * onto * projection_factor, mass * mass_factor)
 
 
 def product_with_error(near: Near, measure: Measure, rows: Array, v: Array) -> Array:
     """Average e z (..., L) for a z with the covariances `rows` (n, ..., L) with the fields."""
     s, weight = legendre(NODES)
     C, unit, u = measure.C, near.unit, near.difference
-    share, factor = _slope(near, C, s)
+    projection_factor, mass_factor = _slope(near, C, s)
     with_u = C[unit, u][:, None] + _beside(s, rows) * C[u, u][:, None]
-    products = rows[u][:, None] - with_u * _on_line(near, rows, s) * share
-    return -jnp.einsum("kl,s,ks...l->...l", v, weight, measure.mass * factor * products)
+    products = rows[u][:, None] - with_u * _on_line(near, rows, s) * projection_factor
+    return -jnp.einsum("kl,s,ks...l->...l", v, weight, measure.mass * mass_factor * products)
 
 
 def square_of_error(near: Near, measure: Measure, v: Array) -> Array:
@@ -166,14 +166,16 @@ def _beside(tau: np.ndarray, rows: Array) -> np.ndarray:
 def rates(near: Near, lane: Lane) -> Differences:
     """Compute the time derivatives of rho and d."""
     M, v, eta, end = near.M, lane.v, lane.eta, np.ones(1)
-    of_one = jax.tree.map(lambda part: part[..., 0, :], times_slope(near, measure_of(near, lane), end))
-    pull = v * product_with_error(near, Measure(of_one.C[:, :, None], of_one.mass), of_one.C, v)  # (n, K, L)
-    C, mass = times_slope(near, of_one, end)
+    one_slope = jax.tree.map(lambda part: part[..., 0, :], times_slope(near, measure_of(near, lane), end))
+    pull = v * product_with_error(near, Measure(one_slope.C[:, :, None], one_slope.mass), one_slope.C, v)  # (n, K, L)
+    C, mass = times_slope(near, one_slope, end)
     i, j = np.triu_indices(near.K)
     squares = v[i] * v[j] * square_of_error(near, Measure(C[:, :, i, 0, j], mass[i, 0, j]), v)
     spread = jnp.zeros_like(lane.differences.d).at[i, j].set(squares).at[j, i].set(squares)
-    along, inward = jnp.swapaxes(pull[:M], 0, 1), pull[M + 1 :]
-    return Differences(eta * along, eta * (inward + jnp.swapaxes(inward, 0, 1)) + eta**2 * spread)
+    towards_teachers, between_differences = jnp.swapaxes(pull[:M], 0, 1), pull[M + 1 :]
+    return Differences(
+        eta * towards_teachers, eta * (between_differences + jnp.swapaxes(between_differences, 0, 1)) + eta**2 * spread
+    )
 
 
 def error(near: Near, lane: Lane) -> Array:
@@ -189,10 +191,10 @@ def packed(differences: Differences) -> Array:
     The rows are logarithms of the size of d and of the joint size, then d and rho divided by these sizes.
     """
     rho, d = differences
-    K, lanes = len(d), d.shape[-1]
+    K, batch_size = len(d), d.shape[-1]
     sizes = _sizes(differences)
     return jnp.concatenate(
-        [jnp.log(jnp.stack(sizes)), (d / sizes[0]).reshape(K * K, lanes), (rho / sizes[1]).reshape(-1, lanes)]
+        [jnp.log(jnp.stack(sizes)), (d / sizes[0]).reshape(K * K, batch_size), (rho / sizes[1]).reshape(-1, batch_size)]
     )
 
 
@@ -204,23 +206,25 @@ def _sizes(differences: Differences) -> tuple[Array, Array]:
 
 def unpacked(near: Near, rows: Array) -> Differences:
     """Return the differences from rows."""
-    K, M, lanes = near.K, near.M, rows.shape[-1]
-    d, rho = rows[2 : 2 + K * K].reshape(K, K, lanes), rows[2 + K * K :].reshape(K, M, lanes)
+    K, M, batch_size = near.K, near.M, rows.shape[-1]
+    d, rho = rows[2 : 2 + K * K].reshape(K, K, batch_size), rows[2 + K * K :].reshape(K, M, batch_size)
     return Differences(jnp.exp(rows[1]) * rho, jnp.exp(rows[0]) * d)
 
 
 def field(near: Near, lane: Lane, rows: Array) -> Array:
     """Compute the time derivative of the rows (C, L) of `packed`."""
-    at = unpacked(near, rows)
-    change, (size, both) = rates(near, lane._replace(differences=at)), jnp.exp(rows[:2])
-    K, lanes = near.K, rows.shape[-1]
+    differences = unpacked(near, rows)
+    change, (size, joint_size) = rates(near, lane._replace(differences=differences)), jnp.exp(rows[:2])
+    K, batch_size = near.K, rows.shape[-1]
     # sizes of the unpacked differences: with the sizes in the first two rows, rounding of the directions would grow
-    own, both_own = _sizes(at)
-    growth = jnp.trace(change.d) / own
-    of_both = (own * jnp.trace(change.d) + jnp.sum(at.rho * change.rho, axis=(0, 1))) / both_own**2
-    d = (change.d / size).reshape(K * K, lanes) - growth * rows[2 : 2 + K * K]
-    rho = (change.rho / both).reshape(-1, lanes) - of_both * rows[2 + K * K :]
-    return jnp.concatenate([jnp.stack([growth, of_both]), d, rho])
+    true_size, true_joint_size = _sizes(differences)
+    growth = jnp.trace(change.d) / true_size
+    joint_growth = (
+        true_size * jnp.trace(change.d) + jnp.sum(differences.rho * change.rho, axis=(0, 1))
+    ) / true_joint_size**2
+    d = (change.d / size).reshape(K * K, batch_size) - growth * rows[2 : 2 + K * K]
+    rho = (change.rho / joint_size).reshape(-1, batch_size) - joint_growth * rows[2 + K * K :]
+    return jnp.concatenate([jnp.stack([growth, joint_growth]), d, rho])
 
 
 @quickly_compiled
@@ -253,22 +257,24 @@ def continued(
     decay, dropout or functions of time, for cells that change their second layer, and for cells that have not
     specialised.
     """
-    found, lanes = list(errors), dict[int, Lane]()
-    for at, (cell, own, error) in enumerate(zip(cells, units, errors, strict=True)):
+    refined, problems = list(errors), dict[int, Lane]()
+    for index, (cell, cell_units, error) in enumerate(zip(cells, units, errors, strict=True)):
         first = int(np.argmax(error < SMALL)) if np.any(error < SMALL) else len(times)
-        if first < len(times) - 1 and (lane := _lane(cell, Units(*(part[first] for part in own)), times[first])):
-            lanes[at] = lane
-    close, starts = [cells[at] for at in lanes], list(lanes.values())
-    solved = side_by_side(
-        list(map(identity_of, close)),
-        lambda at: Near(close[at].K, close[at].M, type(close[at].activation) is Linear),
+        if first < len(times) - 1 and (
+            problem := _lane(cell, Units(*(part[first] for part in cell_units)), times[first])
+        ):
+            problems[index] = problem
+    small_cells, starts = [cells[index] for index in problems], list(problems.values())
+    small_errors = side_by_side(
+        list(map(identity_of, small_cells)),
+        lambda index: Near(small_cells[index].K, small_cells[index].M, type(small_cells[index].activation) is Linear),
         lambda _: LANES,
-        lambda near, some: _solve_together(near, [starts[at] for at in some], times),
+        lambda near, indices: _solve_together(near, [starts[index] for index in indices], times),
     )
-    for (at, lane), small in zip(lanes.items(), solved, strict=True):
+    for (index, problem), small in zip(problems.items(), small_errors, strict=True):
         if small is not None:
-            found[at] = np.where(times > lane.begin, small, errors[at])
-    return found
+            refined[index] = np.where(times > problem.begin, small, errors[index])
+    return refined
 
 
 def _solve_together(near: Near, lanes: list[Lane], times: Array) -> list[Array | None]:
@@ -276,11 +282,11 @@ def _solve_together(near: Near, lanes: list[Lane], times: Array) -> list[Array |
 
     The errors are None for an element that does not reach the last time.
     """
-    filled = with_last_again(lanes)
-    lane = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *filled)
+    padded_problems = with_last_again(lanes)
+    problem = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *padded_problems)
     with double_precision():
-        errors, completed = map(np.asarray, solve_near(near, lane, padded(times), np.int64(MAX_STEPS)))
-    return [errors[: len(times), at] if completed[at] else None for at in range(len(lanes))]
+        errors, completed = map(np.asarray, solve_near(near, problem, padded(times), np.int64(MAX_STEPS)))
+    return [errors[: len(times), index] if completed[index] else None for index in range(len(lanes))]
 
 
 def _lane(cell: NetworkCell, units: Units, begin: float) -> Lane | None:
@@ -294,10 +300,10 @@ def _lane(cell: NetworkCell, units: Units, begin: float) -> Lane | None:
         return None
     order: list[int] = []
     for m in range(cell.M):
-        like = [k for k in range(cell.K) if k not in order and units.v[k] == cell.w[m]]
-        if not like:
+        candidates = [k for k in range(cell.K) if k not in order and units.v[k] == cell.w[m]]
+        if not candidates:
             return None
-        order.append(max(like, key=lambda k: units.R[k, m]))
+        order.append(max(candidates, key=lambda k: units.R[k, m]))
     order += [k for k in range(cell.K) if k not in order]
     differences = _differences(cell.T, Units(units.R[order], units.Q[np.ix_(order, order)], units.v[order]))
     small = np.all(np.diagonal(differences.d) < CLOSE) and np.trace(differences.d) > 0
@@ -307,6 +313,6 @@ def _lane(cell: NetworkCell, units: Units, begin: float) -> Lane | None:
 def _differences(T: np.ndarray, units: Units) -> Differences:
     """Return rho and d of students in the order of the teacher units that they learn."""
     K, M = units.R.shape
-    of = np.eye(K, M)  # the teacher unit of each student
-    cross = units.R @ of.T
-    return Differences(units.R - of @ T, units.Q - cross - cross.T + of @ T @ of.T)
+    assignment = np.eye(K, M)  # the teacher unit of each student
+    cross = units.R @ assignment.T
+    return Differences(units.R - assignment @ T, units.Q - cross - cross.T + assignment @ T @ assignment.T)

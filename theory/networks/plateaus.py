@@ -169,9 +169,9 @@ def _setting(M: int, eta: float, lanes: int) -> Setting:
 
 def _parts(equations: Equations, entries: Entries, units: Units) -> tuple[Array, Array]:
     """Return the coefficients of eta and eta^2 in the rates of these entries of R and Q, (n, L)."""
-    lanes = units.R.shape[-1]
+    batch_size = units.R.shape[-1]
     forward, backward = (
-        _joined(rates(equations, _setting(equations.M, eta, lanes), units, entries)) for eta in (1.0, -1.0)
+        _joined(rates(equations, _setting(equations.M, eta, batch_size), units, entries)) for eta in (1.0, -1.0)
     )
     return (forward - backward) / 2, (forward + backward) / 2
 
@@ -182,7 +182,7 @@ def _joined(found: Rates) -> Array:
 
 def _entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], M: int) -> Entries:
     """Select the entries that K student and M teacher units have, without v."""
-    R, Q = [at for at in R if at[0] < K and at[1] < M], [at for at in Q if at[1] < K]
+    R, Q = [pair for pair in R if pair[0] < K and pair[1] < M], [pair for pair in Q if pair[1] < K]
     student, teacher = np.array(R, int).reshape(-1, 2).T
     first, second = np.array(Q, int).reshape(-1, 2).T
     return Entries(student, teacher, first, second, np.zeros(0, int))
@@ -193,28 +193,28 @@ def _balance(equations: Equations, values: Array, eta: Array) -> Array:
     K, M = equations.K, equations.M
     entries = _entries(K, [(0, 0)], [(0, 0), (0, 1)], M)
 
-    def of(values: Array) -> Array:
+    def entry_rates(values: Array) -> Array:
         first, second = _parts(equations, entries, _symmetric(K, M, values))
         return first + eta * second
 
     if K == 1:
-        return of(values[:, None])[:, 0]
+        return entry_rates(values[:, None])[:, 0]
     s, weights = legendre(NODES)
     nodes = jnp.stack([0 * s + values[0], 0 * s + values[1], s * values[2]])
-    _, slope = jax.jvp(of, (nodes,), (jnp.asarray([0.0, 0.0, 1.0])[:, None] * jnp.ones(NODES),))
-    here = of(values[:, None])[:, 0]
-    return jnp.stack([here[0], here[2], (slope[1] - slope[2]) @ weights])
+    _, slope = jax.jvp(entry_rates, (nodes,), (jnp.asarray([0.0, 0.0, 1.0])[:, None] * jnp.ones(NODES),))
+    current = entry_rates(values[:, None])[:, 0]
+    return jnp.stack([current[0], current[2], (slope[1] - slope[2]) @ weights])
 
 
 @quickly_compiled
 def _balance_and_slopes(equations: Equations, values: Array, eta: Array) -> tuple[Array, Array, Array]:
     """Compute the balance and its derivatives with respect to values and eta."""
 
-    def of(values: Array, eta: Array) -> tuple[Array, Array]:
+    def balance_twice(values: Array, eta: Array) -> tuple[Array, Array]:
         balance = _balance(equations, values, eta)
         return balance, balance
 
-    (by_values, by_eta), balance = jax.jacfwd(of, argnums=(0, 1), has_aux=True)(values, eta)
+    (by_values, by_eta), balance = jax.jacfwd(balance_twice, argnums=(0, 1), has_aux=True)(values, eta)
     return balance, by_values, by_eta
 
 
@@ -226,21 +226,21 @@ def _followed(K: int, M: int, eta: float) -> np.ndarray:
     equations = Equations(family_of(Erf()), K, M)
     square = (M - K**2 + np.sqrt((M - K**2) ** 2 + K**2 * (2 * M - 1))) / (K**2 * (2 * M - 1))
     values = np.array([np.sqrt(square), M * square, 0.0][: 3 if K > 1 else 2])
-    reached, step = 0.0, STEP
+    current_eta, step = 0.0, STEP
     values = _newton(equations, values, 0.0)
-    while reached < eta:
-        target = min(reached + step, eta)
-        _, by_values, by_eta = map(np.asarray, _balance_and_slopes(equations, values, reached))
-        guess = values - np.linalg.solve(by_values, by_eta) * (target - reached)
-        found = _newton(equations, guess, target)
-        if np.all(np.isfinite(found)) and np.max(np.abs(found - guess)) < 0.1 * (1 + np.max(np.abs(values))):
-            values, reached, step = found, target, min(2 * step, 4 * STEP)
+    while current_eta < eta:
+        target = min(current_eta + step, eta)
+        _, by_values, by_eta = map(np.asarray, _balance_and_slopes(equations, values, current_eta))
+        guess = values - np.linalg.solve(by_values, by_eta) * (target - current_eta)
+        new_values = _newton(equations, guess, target)
+        if np.all(np.isfinite(new_values)) and np.max(np.abs(new_values - guess)) < 0.1 * (1 + np.max(np.abs(values))):
+            values, current_eta, step = new_values, target, min(2 * step, 4 * STEP)
         else:
             step /= 2
         if step < SMALLEST_STEP:
             units = f"K = {K} erf units that learn from M = {M}"
             raise ScenarioError(
-                [(("eta",), f"{units} have no symmetric plateau at eta = {eta:g}: it ends near {reached:.4g}")]
+                [(("eta",), f"{units} have no symmetric plateau at eta = {eta:g}: it ends near {current_eta:.4g}")]
             )
     return values
 
@@ -260,8 +260,8 @@ def _newton(equations: Equations, values: np.ndarray, eta: float) -> np.ndarray:
 
 def _error(K: int, M: int, R: float, Q: float, C: float) -> float:
     """Compute eps_g at the plateau from I2 of erf units."""
-    others = K * (K - 1) * np.arcsin(C / (1 + Q)) if K > 1 else 0.0
-    students = K * np.arcsin(Q / (1 + Q)) + others
+    off_diagonal = K * (K - 1) * np.arcsin(C / (1 + Q)) if K > 1 else 0.0
+    students = K * np.arcsin(Q / (1 + Q)) + off_diagonal
     return float((students + M * np.pi / 6 - 2 * K * M * np.arcsin(R / np.sqrt(2 * (1 + Q)))) / np.pi)
 
 
@@ -271,16 +271,16 @@ Around = tuple[Entries, list[list[Direction]]]  # entries that determine a direc
 
 def _around_plateau(K: int, M: int) -> Around:
     """Return the directions around a symmetric state, part by part."""
-    zero, off, one = np.zeros((K, M)), 1 - np.eye(K), np.ones((K, M))
+    zero_R, off, ones = np.zeros((K, M)), 1 - np.eye(K), np.ones((K, M))
     a, b = _opposite(K), _opposite(M)
-    none = np.zeros((K, K))
-    rows = [(np.outer(a, one[0]), none), (zero, np.diag(a)), (zero, off * (a[:, None] + a))]
+    zero_Q = np.zeros((K, K))
+    rows = [(np.outer(a, ones[0]), zero_Q), (zero_R, np.diag(a)), (zero_R, off * (a[:, None] + a))]
     parts = [
-        [(one, none), (zero, np.eye(K)), (zero, off)],
+        [(ones, zero_Q), (zero_R, np.eye(K)), (zero_R, off)],
         rows,
-        [(np.outer(one[:, 0], b), none)],
-        [(np.outer(a, b), none)],
-        [(zero, _square(K))],
+        [(np.outer(ones[:, 0], b), zero_Q)],
+        [(np.outer(a, b), zero_Q)],
+        [(zero_R, _square(K))],
     ]
     return _entries(K, [(0, 0)], [(0, 0), (0, 1), (0, 2)], M), parts
 
@@ -288,14 +288,14 @@ def _around_plateau(K: int, M: int) -> Around:
 def _around_learnt(K: int) -> Around:
     """Return the directions around perfect learning, part by part."""
     zero, off, a = np.zeros((K, K)), 1 - np.eye(K), _opposite(K)
-    both, turn = off * (a[:, None] + a), np.zeros((K, K))
-    turn[:3, :3] = np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]) if K > 2 else 0.0
+    sums, rotation = off * (a[:, None] + a), np.zeros((K, K))
+    rotation[:3, :3] = np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]) if K > 2 else 0.0
     columns = [off * a[:, None], off * a]
     parts = [
         [(np.eye(K), zero), (off, zero), (zero, np.eye(K)), (zero, off)],
-        [(np.diag(a), zero), *((column, zero) for column in columns), (zero, np.diag(a)), (zero, both)],
+        [(np.diag(a), zero), *((column, zero) for column in columns), (zero, np.diag(a)), (zero, sums)],
         [(_square(K), zero), (zero, _square(K))],
-        [(turn, zero)],
+        [(rotation, zero)],
     ]
     return _entries(K, [(0, 0), (0, 1), (1, 0), (0, 2), (2, 0)], [(0, 0), (0, 1), (0, 2)], K), parts
 
@@ -319,17 +319,17 @@ def _matrices(equations: Equations, units: Units, around: Around) -> list[tuple[
     bases = [_independent(part) for part in parts]
     directions = [direction for basis in bases for direction in basis]
     dR, dQ = (np.stack(part, axis=-1) for part in zip(*directions, strict=True))
-    lanes = len(directions)
-    at = [np.broadcast_to(np.asarray(part)[..., None], (*np.shape(part), lanes)) for part in units]
-    slopes = _slopes((equations, tuple(map(tuple, entries))), *at, dR, dQ)
+    num_directions = len(directions)
+    state = [np.broadcast_to(np.asarray(part)[..., None], (*np.shape(part), num_directions)) for part in units]
+    slopes = _slopes((equations, tuple(map(tuple, entries))), *state, dR, dQ)
     values = np.concatenate([dR[entries.student, entries.teacher], dQ[entries.first, entries.second]])
-    found, first = [], 0
+    blocks, first = [], 0
     for basis in bases:
-        own = slice(first, first := first + len(basis))
+        columns = slice(first, first := first + len(basis))
         if basis:
-            solved = [np.linalg.lstsq(values[:, own], np.asarray(slope)[:, own])[0] for slope in slopes]
-            found.append((solved[0], solved[1]))
-    return found
+            block = [np.linalg.lstsq(values[:, columns], np.asarray(slope)[:, columns])[0] for slope in slopes]
+            blocks.append((block[0], block[1]))
+    return blocks
 
 
 @quickly_compiled
@@ -337,19 +337,19 @@ def _slopes(
     given: tuple[Equations, tuple[tuple[int, ...], ...]], R: Array, Q: Array, v: Array, dR: Array, dQ: Array
 ) -> tuple[Array, ...]:
     equations, entries = given
-    at = Entries(*(np.array(part, int) for part in entries))
-    slopes: tuple[Array, ...] = jax.jvp(lambda R, Q: _parts(equations, at, Units(R, Q, v)), (R, Q), (dR, dQ))[1]
+    indices = Entries(*(np.array(part, int) for part in entries))
+    slopes: tuple[Array, ...] = jax.jvp(lambda R, Q: _parts(equations, indices, Units(R, Q, v)), (R, Q), (dR, dQ))[1]
     return slopes
 
 
 def _independent(part: list[Direction]) -> list[Direction]:
     """Select the directions that are not combinations of earlier ones."""
-    kept: list[Direction] = []
+    independent: list[Direction] = []
     for direction in part:
-        rows = [np.concatenate([each.ravel() for each in one]) for one in [*kept, direction]]
+        rows = [np.concatenate([matrix.ravel() for matrix in candidate]) for candidate in [*independent, direction]]
         if np.linalg.matrix_rank(np.array(rows)) == len(rows):
-            kept.append(direction)
-    return kept
+            independent.append(direction)
+    return independent
 
 
 def _largest(matrices: list[tuple[np.ndarray, np.ndarray]], eta: float) -> float:

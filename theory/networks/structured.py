@@ -84,9 +84,9 @@ def start_of(cell: NetworkCell, modes: Modes) -> Units:
     """Return R (d, K, M), Q (d, K, K) and v (K,) at t = 0."""
     assert modes.teacher is not None
     R, Q, v = cell.units
-    along = R @ np.linalg.pinv(cell.T, hermitian=True) @ R.T
+    parallel = R @ np.linalg.pinv(cell.T, hermitian=True) @ R.T
     T_a, nu = modes.teacher[:, None, None], modes.shares[:, None, None]
-    return Units(T_a * R, T_a * along + nu * (Q - along), v)
+    return Units(T_a * R, T_a * parallel + nu * (Q - parallel), v)
 
 
 def in_fields(directions: Directions, units: Units) -> Units:
@@ -102,19 +102,22 @@ def rates(equations: Equations, setting: Setting, directions: Directions, units:
     """Compute the time derivatives of R (d, K, M, L), Q (d, K, K, L) and v (K, L)."""
     K = equations.K
     (R, Q, v), (l, nu, power) = units, (part[:, None, None] for part in directions)
-    seen = jnp.sum(directions.variances * directions.teacher, axis=0)
-    fields = fields_of(equations, setting._replace(T=seen * setting.T), in_fields(directions, units))
-    every, (i, j) = np.arange(K), np.triu_indices(K)
-    A = setting.eta * v[:, None] * derivatives(fields, every)
-    spread = setting.eta**2 * v[i] * v[j] * (squares(fields, i, j) + setting.noise**2 * slopes(fields, i, j))
-    place = np.zeros((K, K), int)
-    place[i, j] = place[j, i] = np.arange(i.size)
-    along = jnp.einsum("ibl,abml->aiml", A[:, :K], R) + power * jnp.einsum("inl,nml->iml", A[:, K:], setting.T)
-    inward = jnp.einsum("ibl,abjl->aijl", A[:, :K], Q) + jnp.einsum("inl,ajnl->aijl", A[:, K:], R)
+    field_power = jnp.sum(directions.variances * directions.teacher, axis=0)
+    fields = fields_of(equations, setting._replace(T=field_power * setting.T), in_fields(directions, units))
+    students, (i, j) = np.arange(K), np.triu_indices(K)
+    A = setting.eta * v[:, None] * derivatives(fields, students)
+    noise_terms = setting.eta**2 * v[i] * v[j] * (squares(fields, i, j) + setting.noise**2 * slopes(fields, i, j))
+    pair_indices = np.zeros((K, K), int)
+    pair_indices[i, j] = pair_indices[j, i] = np.arange(i.size)
+    towards_teachers = jnp.einsum("ibl,abml->aiml", A[:, :K], R) + power * jnp.einsum(
+        "inl,nml->iml", A[:, K:], setting.T
+    )
+    between_students = jnp.einsum("ibl,abjl->aijl", A[:, :K], Q) + jnp.einsum("inl,ajnl->aijl", A[:, K:], R)
     return Units(
-        l * along - setting.decay * R,
-        l * (inward + jnp.swapaxes(inward, 1, 2) + nu * spread[place]) - 2 * setting.decay * Q,
-        setting.eta_v * errors(fields, every),
+        l * towards_teachers - setting.decay * R,
+        l * (between_students + jnp.swapaxes(between_students, 1, 2) + nu * noise_terms[pair_indices])
+        - 2 * setting.decay * Q,
+        setting.eta_v * errors(fields, students),
     )
 
 
@@ -123,19 +126,19 @@ def packed(units: Units) -> Array:
     R, Q, v = units
     i, j = np.triu_indices(Q.shape[1])
     xp = np if isinstance(R, np.ndarray) else jnp
-    lanes = v.shape[1:]
-    return xp.concatenate([R.reshape(-1, *lanes), Q[:, i, j].reshape(-1, *lanes), v])
+    batch_shape = v.shape[1:]
+    return xp.concatenate([R.reshape(-1, *batch_shape), Q[:, i, j].reshape(-1, *batch_shape), v])
 
 
 def unpacked(equations: Equations, modes: int, rows: Array) -> Units:
     """Return R (d, K, M, ...), Q (d, K, K, ...) and v (K, ...) from rows (C, ...)."""
-    K, M, lanes = equations.K, equations.M, rows.shape[1:]
+    K, M, batch_shape = equations.K, equations.M, rows.shape[1:]
     i, j = np.triu_indices(K)
-    place = np.zeros((K, K), int)
-    place[i, j] = place[j, i] = np.arange(i.size)
+    pair_indices = np.zeros((K, K), int)
+    pair_indices[i, j] = pair_indices[j, i] = np.arange(i.size)
     end = modes * K * M
-    Q = rows[end:-K].reshape(modes, i.size, *lanes)
-    return Units(rows[:end].reshape(modes, K, M, *lanes), Q[:, place], rows[-K:])
+    Q = rows[end:-K].reshape(modes, i.size, *batch_shape)
+    return Units(rows[:end].reshape(modes, K, M, *batch_shape), Q[:, pair_indices], rows[-K:])
 
 
 @cached_program
@@ -173,18 +176,18 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[So
     are integrated in parallel.
     """
     check_fork()
-    of = [modes_at(cell) for cell in cells]
+    cell_modes = [modes_at(cell) for cell in cells]
     keys = [(*identity_of(cell), cell.inputs, cell.N if cell.inputs.sized else None) for cell in cells]
     t = np.asarray(list(times), float)
 
     def program(at: int) -> tuple[Equations, int]:
-        return equations_of(cells[at]), of[at].variances.size
+        return equations_of(cells[at]), cell_modes[at].variances.size
 
-    def together(program: tuple[Equations, int], some: list[int]) -> list[Solution]:
-        return _solve_together(program[0], [cells[at] for at in some], [of[at] for at in some], t)
+    def solve_group(program: tuple[Equations, int], some: list[int]) -> list[Solution]:
+        return _solve_together(program[0], [cells[index] for index in some], [cell_modes[index] for index in some], t)
 
     with double_precision():
-        return side_by_side(keys, program, lambda program: lanes_of(program[0]), together)
+        return side_by_side(keys, program, lambda program: lanes_of(program[0]), solve_group)
 
 
 def _solve_together(
@@ -194,19 +197,19 @@ def _solve_together(
 
     Cells and times are padded to common sizes.
     """
-    lanes = with_last_again(range(len(cells)))
-    start = np.stack([packed(start_of(cells[at], modes[at])) for at in lanes], axis=-1)
+    padded_indices = with_last_again(range(len(cells)))
+    start = np.stack([packed(start_of(cells[index], modes[index])) for index in padded_indices], axis=-1)
     directions = Directions(
-        *(np.stack([getattr(modes[at], name) for at in lanes], axis=-1) for name in Directions._fields)
+        *(np.stack([getattr(modes[index], name) for index in padded_indices], axis=-1) for name in Directions._fields)
     )
-    most = MAX_STEPS_LESS if equations.approximate else MAX_STEPS
-    setting = setting_of([cells[at] for at in lanes])
-    found, completed = map(
-        np.asarray, solve_lanes(equations, setting, directions, start, padded(times, start.size), np.int64(most))
+    max_steps = MAX_STEPS_LESS if equations.approximate else MAX_STEPS
+    setting = setting_of([cells[index] for index in padded_indices])
+    recorded, completed = map(
+        np.asarray, solve_lanes(equations, setting, directions, start, padded(times, start.size), np.int64(max_steps))
     )
-    rows = np.moveaxis(found[: times.size], -1, 0)[: len(cells)]
+    rows = np.moveaxis(recorded[: times.size], -1, 0)[: len(cells)]
     check_complete(cells, rows, completed, times[-1])
-    return [_solution(equations, *one) for one in zip(cells, modes, rows, strict=True)]
+    return [_solution(equations, *arguments) for arguments in zip(cells, modes, rows, strict=True)]
 
 
 def _solution(equations: Equations, cell: NetworkCell, modes: Modes, rows: np.ndarray) -> Solution:
@@ -218,5 +221,5 @@ def _solution(equations: Equations, cell: NetworkCell, modes: Modes, rows: np.nd
         R_of_all, Q_of_all = (np.moveaxis(np.tensordot(weights, part, 1), -1, 0) for part in (R, Q))
         return Units(R_of_all, Q_of_all, v.T)
 
-    seen = float(modes.variances @ modes.teacher)
-    return Solution(summed(np.ones_like(modes.variances)), summed(modes.variances), seen * cell.T)
+    field_power = float(modes.variances @ modes.teacher)
+    return Solution(summed(np.ones_like(modes.variances)), summed(modes.variances), field_power * cell.T)

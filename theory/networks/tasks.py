@@ -72,12 +72,14 @@ def task_rates(equations: TaskEquations, setting: TaskSetting, units: Units, sha
     entries = one_task.every_entry(equations.network.K, equations.network.M)
     slower = network._replace(**{name: getattr(network, name) / batch for name in ("eta", "eta_v", "decay")})
 
-    def of_task(w: Array, v: Array) -> Rates:
+    def rates_of_one_task(w: Array, v: Array) -> Rates:
         return one_task.rates(equations.network, slower._replace(w=w), units._replace(v=v), entries)
 
     heads = jnp.broadcast_to(units.v, (len(network.w), *units.v.shape[1:]))
-    each = jax.vmap(of_task)(network.w, heads)  # averages depend on no weights: this computes them once
-    weighted = Rates(*(batch * shares[:, None] * part for part in each))
+    rates_by_task = jax.vmap(rates_of_one_task)(
+        network.w, heads
+    )  # averages depend on no weights: this computes them once
+    weighted = Rates(*(batch * shares[:, None] * part for part in rates_by_task))
     v = weighted.v if equations.heads > 1 else weighted.v.sum(0, keepdims=True)
     return Rates(weighted.R.sum(0), weighted.Q.sum(0), v)
 
@@ -119,10 +121,10 @@ def solve_piece(
     """
     atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.network.approximate else RTOL
 
-    def now(network: Setting, rows: Array) -> Array:
+    def row_rates(network: Setting, rows: Array) -> Array:
         return field(equations, setting._replace(network=network), shares, rows)
 
-    return integrate(partial(one_task.over_time, now, setting.network), start, times, rtol, atol, most)
+    return integrate(partial(one_task.over_time, row_rates, setting.network), start, times, rtol, atol, most)
 
 
 def solve_tasks(
@@ -133,13 +135,13 @@ def solve_tasks(
     Also returns a mask of elements that have reached the last time.
     """
     start = np.stack([packed(cell.units) for cell in cells], axis=-1)
-    most = np.int64(MAX_STEPS_LESS if equations.network.approximate else MAX_STEPS)
+    max_steps = np.int64(MAX_STEPS_LESS if equations.network.approximate else MAX_STEPS)
 
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
-        shares = np.stack([cell.pieces.at(np.float64(begin)) for cell in cells], axis=-1)
+        probabilities = np.stack([cell.pieces.at(np.float64(begin)) for cell in cells], axis=-1)
         setting = setting_of([cell.after(begin) for cell in cells])
         return one_task.with_time(
-            lambda rows: solve_piece(equations, setting, shares, rows, times, most), setting.network, start
+            lambda rows: solve_piece(equations, setting, probabilities, rows, times, max_steps), setting.network, start
         )
 
     with double_precision():
@@ -158,11 +160,11 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     def program(at: int) -> tuple[TaskEquations, tuple[Any, ...]]:
         return equations_of(cells[at]), cells[at].layout
 
-    def together(program: tuple[TaskEquations, Any], some: list[int]) -> list[Units]:
-        return _solve_together(program[0], [cells[at] for at in some], t)
+    def solve_group(program: tuple[TaskEquations, Any], some: list[int]) -> list[Units]:
+        return _solve_together(program[0], [cells[index] for index in some], t)
 
     return side_by_side(
-        list(map(_identity, cells)), program, lambda program: one_task.lanes_of(program[0].network), together
+        list(map(_identity, cells)), program, lambda program: one_task.lanes_of(program[0].network), solve_group
     )
 
 
@@ -194,8 +196,8 @@ def _identity(cell: NetworkTaskCell) -> tuple[Any, ...]:
 
 def _solve_together(equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray) -> list[Units]:
     """Solve cells that share one program, padded to a common batch size."""
-    filled = with_last_again(cells)
-    rows, completed = solve_tasks(equations, filled, times)
-    found = [rows[..., at] for at in range(len(cells))]
-    check_complete(cells, found, completed, times[-1])
-    return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, own.T))) for own in found]
+    padded_cells = with_last_again(cells)
+    rows, completed = solve_tasks(equations, padded_cells, times)
+    cell_rows = [rows[..., index] for index in range(len(cells))]
+    check_complete(cells, cell_rows, completed, times[-1])
+    return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, cell_row.T))) for cell_row in cell_rows]

@@ -68,8 +68,8 @@ def averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array)
     if closed:
         fu, response, ff = rule.closed_form(theta, length, flip)
     else:
-        one = rule.line_form if rule.has_line_form else partial(quadrature, rule)
-        fu, response, ff = jnp.vectorize(lambda *values: tuple(one(*values)))(theta, length, flip)
+        average_one = rule.line_form if rule.has_line_form else partial(quadrature, rule)
+        fu, response, ff = jnp.vectorize(lambda *values: tuple(average_one(*values)))(theta, length, flip)
     return Averages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
 
 
@@ -79,18 +79,18 @@ def pair_average(rule: Rule, closed: bool, pair: Pair, flip: Array) -> Array:
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
     """
     if closed:
-        between = angle_between(*pair.angles, pair.c)
-        ff = rule.closed_form_pair(pair.angles, between, pair.lengths, flip)
+        pair_angle = angle_between(*pair.angles, pair.c)
+        ff = rule.closed_form_pair(pair.angles, pair_angle, pair.lengths, flip)
     else:
-        one = _line_pair if rule.has_line_form else quadrature_pair
+        average_pair = _line_pair if rule.has_line_form else quadrature_pair
         flat = (*pair.angles, pair.c, *pair.lengths, flip)
-        ff = jnp.vectorize(lambda a, b, c, k, l, e: one(rule, Pair((a, b), c, (k, l)), e))(*flat)
+        ff = jnp.vectorize(lambda a, b, c, k, l, e: average_pair(rule, Pair((a, b), c, (k, l)), e))(*flat)
     return rule.eta**2 * ff
 
 
 def _line_pair(rule: Rule, pair: Pair, flip: Array) -> Array:
-    between = angle_between(*pair.angles, pair.c)
-    return rule.line_form_pair(pair.angles, between, pair.lengths, flip)
+    pair_angle = angle_between(*pair.angles, pair.c)
+    return rule.line_form_pair(pair.angles, pair_angle, pair.lengths, flip)
 
 
 def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> Averages:
@@ -126,13 +126,13 @@ def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int 
 def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> Array:
     r"""Compute :math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature. All arguments are scalars."""
     (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.angles)) for f in (jnp.sin, jnp.cos))
-    between = angle_between(*pair.angles, pair.c)
-    q, p = jnp.cos(between), jnp.sin(between)
+    pair_angle = angle_between(*pair.angles, pair.c)
+    q, p = jnp.cos(pair_angle), jnp.sin(pair_angle)
     distinct = p > TINY
-    along = cos_2 * sin_1 - pair.c * cos_1 * sin_2  # p r
-    across = sin_2 * jnp.sqrt(jnp.maximum((1 - pair.c) * (1 + pair.c), 0.0))  # p sqrt(1 - r^2)
-    norm = nonzero(jnp.hypot(along, across))
-    r, root = jnp.where(distinct, along / norm, 0.0), jnp.where(distinct, nonzero(across / norm), 1.0)
+    parallel = cos_2 * sin_1 - pair.c * cos_1 * sin_2  # p r
+    perpendicular = sin_2 * jnp.sqrt(jnp.maximum((1 - pair.c) * (1 + pair.c), 0.0))  # p sqrt(1 - r^2)
+    norm = nonzero(jnp.hypot(parallel, perpendicular))
+    r, root = jnp.where(distinct, parallel / norm, 0.0), jnp.where(distinct, nonzero(perpendicular / norm), 1.0)
     gamma = cos_1 / nonzero(sin_1)
     first, second = (_edges(rule, length) for length in pair.lengths)
 
@@ -182,8 +182,8 @@ def _edges(rule: Rule, length: Array) -> Array:
 
 def _around(centre: Array, width: Array) -> Array:
     """Return edges that bracket a sigmoid with the given centre and width."""
-    reach = WIDTHS * jnp.abs(width)
-    return jnp.stack([jnp.asarray(edge, float) for edge in (centre - reach, centre, centre + reach)])
+    half_width = WIDTHS * jnp.abs(width)
+    return jnp.stack([jnp.asarray(edge, float) for edge in (centre - half_width, centre, centre + half_width)])
 
 
 def _cut(*edges: Array) -> Array:

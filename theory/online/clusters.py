@@ -84,10 +84,10 @@ def averages_of_step(rule: Rule, clusters: TwoClusters, m: float, Q: float, leng
     """
     sums = np.zeros(3)
     edges = [float(edge) for edge in rule.edges(np.float64(length))]
-    for share, factor in zip(clusters.weights, clusters.factors, strict=True):
+    for cluster_weight, factor in zip(clusters.weights, clusters.factors, strict=True):
         mean = factor * m
         z, weight = panels(np.array([-TAIL, 0.0, TAIL, *((edge - mean) / Q for edge in edges)]))
-        weight = share * weight * density(z)
+        weight = cluster_weight * weight * density(z)
         g = np.asarray(rule.g(mean + Q * z, np.float64(length)), float)
         sums += np.sum(weight * g * np.array([np.full_like(z, factor), z, g]), axis=1)
     signal, slope, noise = map(float, sums)
@@ -108,9 +108,9 @@ class Equations:
     def start(self) -> np.ndarray:
         """The initial state (1 + 2d,)."""
         (length,), (R,), _ = self.cell.order_parameters
-        shares, powers = self.clusters.shares, self.clusters.powers
-        rho = np.full(shares.shape, R and R / np.sqrt(powers.sum()))
-        return np.array([np.log(length), *rho, *((1 - R) * (1 + R) * shares)])
+        fractions, powers = self.clusters.shares, self.clusters.powers
+        rho = np.full(fractions.shape, R and R / np.sqrt(powers.sum()))
+        return np.array([np.log(length), *rho, *((1 - R) * (1 + R) * fractions)])
 
     def fields(self, rho: np.ndarray, across: np.ndarray) -> tuple[float, float]:
         """Return m and Q in the units of the state."""
@@ -125,25 +125,27 @@ class Equations:
         """Return the time derivative (1 + 2d,) of the state."""
         omega, powers = self.clusters.variances, self.clusters.powers
         length = float(length_of(values[0]))
-        rho, across = values[1:].reshape(2, -1)
+        rho, perpendicular = values[1:].reshape(2, -1)
         rule = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t)
-        c, E, F = averages_of_step(rule, self.clusters, *self.fields(rho, across), length)
+        c, E, F = averages_of_step(rule, self.clusters, *self.fields(rho, perpendicular), length)
         pull = c / length + omega * E * rho
-        spread = 2 * omega * E * across + self.noise(F) / length**2
+        spread = 2 * omega * E * perpendicular + self.noise(F) / length**2
         growth = (powers * rho) @ pull + spread.sum() / 2
-        growth /= powers @ rho**2 + across.sum()  # 1 up to rounding errors, which would grow as a student shrinks
-        return np.array([growth - self.cell.decay, *(pull - growth * rho), *(spread - 2 * growth * across)])
+        growth /= (
+            powers @ rho**2 + perpendicular.sum()
+        )  # 1 up to rounding errors, which would grow as a student shrinks
+        return np.array([growth - self.cell.decay, *(pull - growth * rho), *(spread - 2 * growth * perpendicular)])
 
     def compute_trajectory(self, times: np.ndarray) -> Course:
         """Integrate the equations, and return the student at these times (T,)."""
         start = self.start
         atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
         values = integrated(self.rates, start, times, atol, self.cell.described)
-        rho, across = np.split(values[:, 1:], 2, axis=1)
-        units = np.sqrt(rho**2 @ self.clusters.powers + across.sum(axis=1))  # 1 up to rounding
+        rho, perpendicular = np.split(values[:, 1:], 2, axis=1)
+        units = np.sqrt(rho**2 @ self.clusters.powers + perpendicular.sum(axis=1))  # 1 up to rounding
         log_length = values[:, 0] + np.log(units)
         check_lengths(log_length, self.cell.described)
-        m, Q = np.array([self.fields(*each) for each in zip(rho, across, strict=True)]).T
+        m, Q = np.array([self.fields(*state) for state in zip(rho, perpendicular, strict=True)]).T
         wrong = self.clusters.weights @ cumulative(-np.outer(self.clusters.factors, m / Q))
         scale = np.exp(values[:, 0])
         return Course(m * scale, Q * scale, np.exp(log_length), wrong)
@@ -156,4 +158,7 @@ def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable
     """
     check_fork()
     with double_precision():  # a user's rule may compute with JAX
-        return [Equations(*each).compute_trajectory(np.asarray(list(times), float)) for each in cells]
+        return [
+            Equations(*cell_and_clusters).compute_trajectory(np.asarray(list(times), float))
+            for cell_and_clusters in cells
+        ]

@@ -85,21 +85,21 @@ def solve_lanes(equations: Equations, problem: Problem, times: Array, most: Arra
 
     Also returns a mask of elements that have reached the last time.
     """
-    S, pairs, around = equations.students, problem.start.c.shape[0], problem.fluctuations.shape[0]
-    cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + around]
-    one = jax.vmap(partial(_rates, equations), in_axes=-1, out_axes=-1)
+    S, pairs, num_fluctuations = equations.students, problem.start.c.shape[0], problem.fluctuations.shape[0]
+    cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + num_fluctuations]
+    student_rates = jax.vmap(partial(_rates, equations), in_axes=-1, out_axes=-1)
 
     def field(y: Array) -> Array:
         *state, rows, t = jnp.split(y, cuts)
         students = Students(*state)
         setting = Setting(t, problem.rule, problem.parameters, problem.flip, problem.changes)
-        around = _rates_around(equations, students, rows, setting) if equations.corrected else rows
-        return jnp.concatenate([*one(students, setting), around, jnp.ones_like(t)])
+        fluctuation_rates = _rates_around(equations, students, rows, setting) if equations.corrected else rows
+        return jnp.concatenate([*student_rates(students, setting), fluctuation_rates, jnp.ones_like(t)])
 
     # the last row is the time
     start = [*problem.start, problem.fluctuations, jnp.zeros((1 if equations.changing else 0, problem.flip.size))]
     first = [ATOL] * S + [ATOL_Y] * S + [ATOL] * pairs, [ATOL] * len(start[-1])
-    atol = jnp.asarray(first[0] + [ATOL_1] * around + first[1])[:, None]
+    atol = jnp.asarray(first[0] + [ATOL_1] * num_fluctuations + first[1])[:, None]
     values, completed = integrate(field, jnp.concatenate(start), times, RTOL, atol, most)
     return *jnp.split(values, cuts, axis=1)[:4], completed
 
@@ -131,13 +131,19 @@ def _rates_around(equations: Equations, students: Students, rows: Array, setting
     Each student is a batch element of its own.
     """
     log_length, theta = students.log_length.reshape(-1), angle_from_versine(jnp.clip(students.y, 0.0, 2.0)).reshape(-1)
-    own: Setting = jax.tree.map(lambda of_lane: jnp.tile(of_lane, equations.students), setting)
-    around = Fluctuations(*jnp.split(rows.reshape(5, -1), [3]))
-    found = [
-        jnp.concatenate(_around(equations, family, log_length, theta, around, own)).reshape(rows.shape)
+    student_setting: Setting = jax.tree.map(lambda array: jnp.tile(array, equations.students), setting)
+    fluctuations = Fluctuations(*jnp.split(rows.reshape(5, -1), [3]))
+    rates_by_rule = [
+        jnp.concatenate(_around(equations, family, log_length, theta, fluctuations, student_setting)).reshape(
+            rows.shape
+        )
         for family in equations.rules
     ]
-    return found[0] if len(found) == 1 else jnp.select([own.rule == index for index in range(len(found))], found)
+    return (
+        rates_by_rule[0]
+        if len(rates_by_rule) == 1
+        else jnp.select([student_setting.rule == index for index in range(len(rates_by_rule))], rates_by_rule)
+    )
 
 
 def _around(
@@ -148,9 +154,9 @@ def _around(
     Nodes are mapped outside of the batch, so that the batch is the last axis of all arrays: this is several times
     faster.
     """
-    length, by_lane = jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST)), partial(jax.vmap, in_axes=-1, out_axes=-1)
+    length, over_batch = jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST)), partial(jax.vmap, in_axes=-1, out_axes=-1)
 
-    def moving(setting: Setting) -> Changes | None:
+    def current_changes(setting: Setting) -> Changes | None:
         return setting.changes if equations.changing else None
 
     def edges(theta: Array, length: Array, setting: Setting) -> list[Array]:
@@ -158,22 +164,24 @@ def _around(
 
     def examples(place: Stability, theta: Array, length: Array, setting: Setting) -> Noise:
         rule = _rule(equations, family, setting)
-        return student_noise.examples(rule, place, theta, length, setting.flip, moving(setting))
+        return student_noise.examples(rule, place, theta, length, setting.flip, current_changes(setting))
 
     def rates(example: Noise, log_length: Array, theta: Array, around: Fluctuations, setting: Setting) -> Fluctuations:
-        step = student_noise.averaged(theta, example, moving(setting))
+        step = student_noise.averaged(theta, example, current_changes(setting))
 
         def field(log_length: Array, log_theta: Array, t: Array) -> tuple[Array, Array]:
             rule = _rule(equations, family, setting._replace(t=t))
-            return logarithmic_rates(rule, equations.closed, (log_length, log_theta), setting.flip, moving(setting))
+            return logarithmic_rates(
+                rule, equations.closed, (log_length, log_theta), setting.flip, current_changes(setting)
+            )
 
         return student_fluctuations.rates(field, (log_length, jnp.log(theta)), setting.t, step, around)
 
     if equations.linear:
-        places = student_noise.of_linear(theta, setting.flip)
+        stabilities = student_noise.of_linear(theta, setting.flip)
     else:
-        places = student_noise.on_panels(by_lane(edges)(theta, length, setting), theta, setting.flip)
-    terms = jax.vmap(lambda place: by_lane(examples)(place, theta, length, setting))(places)
+        stabilities = student_noise.on_panels(over_batch(edges)(theta, length, setting), theta, setting.flip)
+    terms = jax.vmap(lambda stability: over_batch(examples)(stability, theta, length, setting))(stabilities)
     means: Noise = jax.tree.map(partial(jnp.sum, axis=0), terms)
-    found: Fluctuations = by_lane(rates)(means, log_length, theta, around, setting)
-    return found
+    fluctuation_rates: Fluctuations = over_batch(rates)(means, log_length, theta, around, setting)
+    return fluctuation_rates

@@ -74,9 +74,9 @@ def rates(
         return Students(log_rate, y_rate, jnp.zeros_like(students.c))
     angles, lengths = _of_pairs(theta), _of_pairs(length)
     sin = jnp.sqrt(students.y * (2 - students.y))
-    across = _ratio(single.ff / length**2, sin**2)
+    perpendicular = _ratio(single.ff / length**2, sin**2)
     common = pair_average(rule, closed, Pair(angles, students.c, lengths), flip) / prod(lengths)
-    c_rate = _ratio(common, prod(_of_pairs(sin))) - students.c / 2 * sum(_of_pairs(across))
+    c_rate = _ratio(common, prod(_of_pairs(sin))) - students.c / 2 * sum(_of_pairs(perpendicular))
     # identical students stay identical, but q = 1 may be unstable (perceptron): rounding errors would separate them
     separate = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
     c_rate = jnp.where(separate, c_rate, 0.0)

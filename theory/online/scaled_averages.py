@@ -113,10 +113,10 @@ def _single(family: Family, parameters: dict[str, Array], fields: Fields, flip: 
 
     rule: Any = family(**parameters)
 
-    def one(theta: Array, length: Array, ratio: Array) -> tuple[Array, ...]:
+    def average_one(theta: Array, length: Array, ratio: Array) -> tuple[Array, ...]:
         return tuple(quadrature(_as_rule(Scaled(rule, ratio)), theta, (length, ratio), flip))
 
-    return jnp.vectorize(one)(*fields)
+    return jnp.vectorize(average_one)(*fields)
 
 
 @cached_program
@@ -130,12 +130,12 @@ def _pair(
 
     rule: Any = family(**parameters)
 
-    def one(first: Fields, second: Fields, c: Array) -> Array:
+    def average_pair(first: Fields, second: Fields, c: Array) -> Array:
         scaled = _as_rule(Scaled(rule, first.ratio, second.ratio))
         lengths = ((first.length, first.ratio), (second.length, second.ratio))
         return quadrature_pair(scaled, Pair((first.theta, second.theta), c, lengths), flip)
 
-    return (jax.lax.map(lambda each: one(*each), (first, second, c)),)
+    return (jax.lax.map(lambda pair: average_pair(*pair), (first, second, c)),)
 
 
 def _as_rule(scaled: Scaled) -> Any:

@@ -149,14 +149,16 @@ def _states(cells: list[OnlineCell]) -> list[State]:
 
     The first time that leads to a state is used.
     """
-    found: dict[int, State] = {}
+    states: dict[int, State] = {}
     for time in TIMES:
-        missing = [index for index in range(len(cells)) if index not in found or np.isnan(found[index].y)]
-        alone = [replace(cells[index], K=1) for index in missing]  # without pairs, which would take most of the time
-        starts = solve_cells(alone, [time]) if alone else []
+        missing = [index for index in range(len(cells)) if index not in states or np.isnan(states[index].y)]
+        single_student_cells = [
+            replace(cells[index], K=1) for index in missing
+        ]  # without pairs, which would take most of the time
+        starts = solve_cells(single_student_cells, [time]) if single_student_cells else []
         with double_precision():
-            found |= {at: _state(cells[at], start) for at, start in zip(missing, starts, strict=True)}
-    return [found[index] for index in range(len(cells))]
+            states |= {index: _state(cells[index], start) for index, start in zip(missing, starts, strict=True)}
+    return [states[index] for index in range(len(cells))]
 
 
 def _state(cell: OnlineCell, start: Students) -> State:
@@ -166,20 +168,26 @@ def _state(cell: OnlineCell, start: Students) -> State:
     terms, longest = partial(_terms_and_slope, *_setting(cell)), cell.rule.longest_start
     x = _variables(longest, start)
     free = _scales(terms, _logarithms(longest, x)[0])
-    kept = np.array([not free, True])
+    solved_for = np.array([not free, True])
 
     def balance(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        state, scale = _logarithms(longest, np.concatenate([x[~kept], part]))
+        state, scale = _logarithms(longest, np.concatenate([x[~solved_for], part]))
         value, slope = _balance(*terms(state))
-        return value[kept], (slope * scale)[np.ix_(kept, kept)]
+        return value[solved_for], (slope * scale)[np.ix_(solved_for, solved_for)]
 
     with np.errstate(all="ignore"):
-        solution = root(balance, x[kept], jac=True, method="hybr", options={"xtol": 1e-14})
-        at, _ = _logarithms(longest, np.concatenate([x[~kept], solution.x]))
-        reached = _is_state(at, balance(solution.x)[0], terms(at)[1].sum(axis=1)[np.ix_(kept, kept)])
-    if not reached:
+        solution = root(balance, x[solved_for], jac=True, method="hybr", options={"xtol": 1e-14})
+        logarithms, _ = _logarithms(longest, np.concatenate([x[~solved_for], solution.x]))
+        is_stationary = _is_state(
+            logarithms, balance(solution.x)[0], terms(logarithms)[1].sum(axis=1)[np.ix_(solved_for, solved_for)]
+        )
+    if not is_stationary:
         return State(np.nan, np.nan, _reason(cell, terms(_logarithms(longest, x)[0])[0].sum(axis=1)))
-    return State(np.nan if free else at[0], np.exp(at[1]), "R alone is stationary, not the length" if free else "")
+    return State(
+        np.nan if free else logarithms[0],
+        np.exp(logarithms[1]),
+        "R alone is stationary, not the length" if free else "",
+    )
 
 
 def _variables(longest: float, start: Students) -> np.ndarray:
@@ -209,8 +217,8 @@ def _setting(cell: OnlineCell) -> tuple[Family, bool, Setting]:
 
 def _scales(terms: Terms, state: np.ndarray) -> bool:
     """Return True if the rates do not depend on the length."""
-    one, other = (terms(state + np.array([shift, 0.0]))[0] for shift in (0.0, -0.5))
-    return bool(np.allclose(one, other, rtol=1e-10, atol=0))
+    terms_here, terms_shorter = (terms(state + np.array([shift, 0.0]))[0] for shift in (0.0, -0.5))
+    return bool(np.allclose(terms_here, terms_shorter, rtol=1e-10, atol=0))
 
 
 def _balance(terms: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -220,8 +228,8 @@ def _balance(terms: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """
     gains, losses = (np.maximum(sign * terms, 0.0).sum(axis=1) for sign in (1, -1))
     gain, loss = np.maximum(gains, SMALLEST), np.maximum(losses, SMALLEST)
-    shares = np.where(terms > 0, 1 / gain[:, None], 1 / loss[:, None])  # a loss is -term: the two signs cancel
-    return np.log(gain) - np.log(loss), np.einsum("rt, rtx -> rx", shares, slope)
+    weights = np.where(terms > 0, 1 / gain[:, None], 1 / loss[:, None])  # a loss is -term: the two signs cancel
+    return np.log(gain) - np.log(loss), np.einsum("rt, rtx -> rx", weights, slope)
 
 
 def _is_state(state: np.ndarray, balance: np.ndarray, slope: np.ndarray) -> bool:
@@ -246,8 +254,8 @@ def _terms(rule: Family, closed: bool, setting: Setting, state: Array) -> Array:
     """Return the terms (2, 3) of the rates of log l and log y, at log l and log y."""
     length, y = jnp.exp(state)
     single = averages(rule(**setting.parameters), closed, angle_from_versine(y), length, setting.flip)
-    of_length, of_y = rate_terms(single, y, length, setting.changes)
-    return jnp.stack([jnp.stack(of_length), jnp.stack(of_y) / y])
+    length_terms, y_terms = rate_terms(single, y, length, setting.changes)
+    return jnp.stack([jnp.stack(length_terms), jnp.stack(y_terms) / y])
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -50,21 +50,21 @@ def integrated(
     """
     from scipy.integrate import ODEintWarning, odeint  # imported late: not needed for isotropic inputs
 
-    last, looser = times[-1], FOR_CHARTS if is_enough_for_charts() else 1.0
+    last, tolerance_factor = times[-1], FOR_CHARTS if is_enough_for_charts() else 1.0
 
-    def along(function: Rates) -> Rates:
+    def with_log_time(function: Rates) -> Rates:
         return lambda log_time, values: np.exp(log_time) * function(np.expm1(log_time), values)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ODEintWarning)  # the error below has the same content
         values, report = odeint(
-            along(rates),
+            with_log_time(rates),
             start,
             [0.0, *np.log1p(times[times > 0])],
-            Dfun=along(jacobian) if jacobian else None,
+            Dfun=with_log_time(jacobian) if jacobian else None,
             tfirst=True,
-            rtol=looser * RTOL,
-            atol=looser * atol,
+            rtol=tolerance_factor * RTOL,
+            atol=tolerance_factor * atol,
             mxstep=MAX_STEPS,
             full_output=True,
         ) if last > 0 else (start[None], {"message": COMPLETED})  # fmt: skip

@@ -107,28 +107,30 @@ class Equations:
         self.omega, self.share = modes.variances, modes.shares
         self.spread, self.trace = self.omega * self.share, self.share @ self.omega
         self.students, (self.first, self.second) = distinct(cell), pairs(distinct(cell))
-        least = FIRST_POWER * self.share if cell.drift else 0.0
-        self.power = np.maximum(modes.teacher, least)
+        min_power = FIRST_POWER * self.share if cell.drift else 0.0
+        self.power = np.maximum(modes.teacher, min_power)
         self.power = self.power / self.power.sum()
         self.still = Teacher(self.power, np.zeros_like(self.power))
         start, q = self.start, cell.order_parameters.q
-        other = (self.first, self.second if self.students > 1 else np.array([min(1, cell.K - 1)]))
-        same = [np.array_equal(part[self.first], part[self.second]) for part in start[:2]]
-        self.together = (q[other] == 1) & np.all(same)  # identical students stay so, but rounding might separate them
+        pair_indices = (self.first, self.second if self.students > 1 else np.array([min(1, cell.K - 1)]))
+        equal_starts = [np.array_equal(part[self.first], part[self.second]) for part in start[:2]]
+        self.together = (q[pair_indices] == 1) & np.all(
+            equal_starts
+        )  # identical students stay so, but rounding might separate them
 
     @cached_property
     def start(self) -> State:
         """The initial state, with isotropic weights."""
         S, (length, R, q) = self.students, self.cell.order_parameters
         second = self.second if S > 1 else np.array([min(1, self.cell.K - 1)])
-        across = (1 - R[:S]) * (1 + R[:S])
-        between = q[self.first, second] - R[self.first] * R[second]
+        perpendicular = (1 - R[:S]) * (1 + R[:S])
+        pair_covariance = q[self.first, second] - R[self.first] * R[second]
         return State(
             np.log(length[:S]),
             R[:S].copy(),
             np.zeros((S, self.omega.size)),
-            np.outer(across, self.share),
-            np.outer(between, self.share) if self.paired else np.zeros((0, self.omega.size)),
+            np.outer(perpendicular, self.share),
+            np.outer(pair_covariance, self.share) if self.paired else np.zeros((0, self.omega.size)),
         )
 
     @property
@@ -171,26 +173,32 @@ class Equations:
         total = weight.sum()
         shift = state.delta @ weight / total
         delta = state.delta - shift[:, None]
-        between = state.between @ metric + (delta[self.first] * delta[self.second]) @ weight if self.paired else None
-        across = state.across @ metric + delta**2 @ weight
-        return Overlaps(np.sqrt(total) * (state.m + shift), across, across if between is None else between)
+        pair_covariance = (
+            state.between @ metric + (delta[self.first] * delta[self.second]) @ weight if self.paired else None
+        )
+        variance = state.across @ metric + delta**2 @ weight
+        return Overlaps(
+            np.sqrt(total) * (state.m + shift), variance, variance if pair_covariance is None else pair_covariance
+        )
 
     def coefficients(self, t: float, log_length: np.ndarray, fields: Overlaps, variance: float) -> Coefficients:
         """Compute the coefficients of the rates from the lengths and the fields of the students."""
         theta, ratio = fields.theta, np.hypot(fields.along, np.sqrt(fields.across))
         length = length_of(log_length)
         rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t), self.cell.flip
-        own = Fields(theta, length, ratio)
-        fu, response, ff = averages_of_fields(rule, own, flip)
+        students = Fields(theta, length, ratio)
+        fu, response, ff = averages_of_fields(rule, students, flip)
         sin, cos = np.sin(theta), np.cos(theta)
         gain = (sin**2 * response + cos * fu) / (np.sqrt(variance) * length)
         slope, noise, common = (fu - cos * response) / (ratio * length), ff / length**2, np.zeros(0)
         if self.paired:
             first, second = self.first, self.second
-            one = other = own  # identical arrays have a simpler angle
+            first_students = second_students = students  # identical arrays have a simpler angle
             if self.students > 1:
-                one, other = (Fields(*(part[some] for part in own)) for some in (first, second))
-            common = pair_average_of_fields(rule, one, other, fields.cosines(first, second), flip)
+                first_students, second_students = (
+                    Fields(*(part[indices] for part in students)) for indices in (first, second)
+                )
+            common = pair_average_of_fields(rule, first_students, second_students, fields.cosines(first, second), flip)
             common = np.where(self.together, noise[first], common / (length[first] * length[second]))
         return Coefficients(gain, slope, noise, common)
 
@@ -206,16 +214,20 @@ class Equations:
         pull = omega * (gain[:, None] + slope[:, None] * state.delta)
         growth = (rho * pull) @ power + slope * (state.across @ omega) + (self.trace / 2) * noise
         growth = growth / (rho**2 @ power + state.across.sum(axis=1))  # 1 up to rounding, which would grow
-        across = 2 * (slope[:, None] * omega - growth[:, None]) * state.across + noise[:, None] * self.spread
+        perpendicular_rates = (
+            2 * (slope[:, None] * omega - growth[:, None]) * state.across + noise[:, None] * self.spread
+        )
         if drift:
             pull = pull + drift * (1 - 2 * nu / power) * rho
-            across = across + 2 * drift * nu * rho**2
+            perpendicular_rates = perpendicular_rates + 2 * drift * nu * rho**2
         mean = pull @ (omega * power) / variance
         if drift:
             mean = mean + state.delta @ (omega * teacher.rate) / variance
-        moved = pull - mean[:, None] - growth[:, None] * state.delta
-        between = self._between(state.between, rho, slope, growth, common)
-        return self.packed(State(growth - self.cell.decay, mean - growth * state.m, moved, across, between))
+        delta_rates = pull - mean[:, None] - growth[:, None] * state.delta
+        pair_rates = self._between(state.between, rho, slope, growth, common)
+        return self.packed(
+            State(growth - self.cell.decay, mean - growth * state.m, delta_rates, perpendicular_rates, pair_rates)
+        )
 
     def _between(
         self, between: np.ndarray, rho: np.ndarray, slope: np.ndarray, growth: np.ndarray, common: np.ndarray
@@ -224,17 +236,17 @@ class Equations:
         if not self.paired:
             return between
         first, second, omega = self.first, self.second, self.omega
-        own = (slope[first] + slope[second])[:, None] * omega - (growth[first] + growth[second])[:, None]
-        found = own * between + common[:, None] * self.spread
-        return found + 2 * self.drift * self.share * rho[first] * rho[second] if self.drift else found
+        growth_rates = (slope[first] + slope[second])[:, None] * omega - (growth[first] + growth[second])[:, None]
+        product_rates = growth_rates * between + common[:, None] * self.spread
+        return product_rates + 2 * self.drift * self.share * rho[first] * rho[second] if self.drift else product_rates
 
     def students_at(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
         """Return the students of a state's vector: by weights, and by fields."""
         state, power = self.state(values), self.teacher(t).power
-        found = []
+        students = []
         for metric in (np.ones_like(self.omega), self.omega):
             overlaps = self.overlaps(metric, power, state)
             log_size = np.log(np.hypot(overlaps.along, np.sqrt(overlaps.across)))
             cosines = overlaps.cosines(self.first, self.second)
-            found.append(Students(state.log_length + log_size, one_minus_cos(overlaps.theta), cosines))
-        return found[0], found[1]
+            students.append(Students(state.log_length + log_size, one_minus_cos(overlaps.theta), cosines))
+        return students[0], students[1]

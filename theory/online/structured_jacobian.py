@@ -33,45 +33,53 @@ def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
     omega, nu, power, drift = equations.omega, equations.share, teacher.power, equations.drift
     state = equations.centred(equations.state(values), power)
     weight, n, d = omega * power / (omega @ power), values.size, omega.size
-    at_m, at_delta, at_across = 1, slice(2, 2 + d), slice(2 + d, 2 + 2 * d)
-    at_between = slice(2 + 2 * d, n)
-    delta, across, rho = state.delta[0], state.across[0], (state.m + state.delta[0])
+    m_row, delta_rows, perpendicular_rows = 1, slice(2, 2 + d), slice(2 + d, 2 + 2 * d)
+    pair_rows = slice(2 + 2 * d, n)
+    delta, perpendicular, rho = state.delta[0], state.across[0], (state.m + state.delta[0])
     (gain, slope, noise, _), slopes = _slopes(equations, t, state, weight, n)
     pull = omega * (gain + slope * delta)
     shrink = drift * (1 - 2 * nu / power)
 
-    growth = power @ (rho * pull) + slope * (across @ omega) + noise / 2 * (nu @ omega)
-    of_growth = (power * rho) @ omega * slopes[0] + ((power * rho * omega) @ delta + across @ omega) * slopes[1]
-    of_growth += nu @ omega / 2 * slopes[2]
-    of_growth[at_m] += power @ pull
-    of_growth[at_delta] += power * (pull + rho * omega * slope)
-    of_growth[at_across] += slope * omega
-    square = power @ rho**2 + across.sum()
+    growth = power @ (rho * pull) + slope * (perpendicular @ omega) + noise / 2 * (nu @ omega)
+    growth_gradient = (power * rho) @ omega * slopes[0] + (
+        (power * rho * omega) @ delta + perpendicular @ omega
+    ) * slopes[1]
+    growth_gradient += nu @ omega / 2 * slopes[2]
+    growth_gradient[m_row] += power @ pull
+    growth_gradient[delta_rows] += power * (pull + rho * omega * slope)
+    growth_gradient[perpendicular_rows] += slope * omega
+    square = power @ rho**2 + perpendicular.sum()
     growth = growth / square
-    of_growth[at_m] -= 2 * growth * (power @ rho)
-    of_growth[at_delta] -= 2 * growth * power * rho
-    of_growth[at_across] -= growth
-    of_growth /= square
+    growth_gradient[m_row] -= 2 * growth * (power @ rho)
+    growth_gradient[delta_rows] -= 2 * growth * power * rho
+    growth_gradient[perpendicular_rows] -= growth
+    growth_gradient /= square
 
-    found = np.zeros((n, n))
-    found[0] = of_growth
-    moved = np.outer(omega, slopes[0]) + np.outer(omega * delta, slopes[1])
-    moved[:, at_m] += shrink
-    _diagonal(moved[:, at_delta], omega * slope + shrink)
-    mean = weight @ moved
-    mean[at_delta] += omega * teacher.rate / (omega @ power)
-    found[at_m] = mean - state.m * of_growth
-    found[at_m, at_m] -= growth
-    found[at_delta] = moved - mean - np.outer(delta, of_growth)
-    _diagonal(found[at_delta, at_delta], -growth)
-    parts = [(at_across, across, slopes[2]), (at_between, *state.between, slopes[3])][: 2 if equations.paired else 1]
-    for at, part, source in parts:
-        found[at] = np.outer(2 * omega * part, slopes[1]) + np.outer(omega * nu, source) - np.outer(2 * part, of_growth)
-        _diagonal(found[at, at], 2 * (omega * slope - growth))
-        found[at, at_m] += 4 * drift * nu * rho
-        _diagonal(found[at, at_delta], 4 * drift * nu * rho)
-    found[:, at_delta] += np.outer(found[:, at_m] - found[:, at_delta].sum(axis=1), weight)  # as delta is centred
-    return found
+    derivatives = np.zeros((n, n))
+    derivatives[0] = growth_gradient
+    rho_derivatives = np.outer(omega, slopes[0]) + np.outer(omega * delta, slopes[1])
+    rho_derivatives[:, m_row] += shrink
+    _diagonal(rho_derivatives[:, delta_rows], omega * slope + shrink)
+    mean = weight @ rho_derivatives
+    mean[delta_rows] += omega * teacher.rate / (omega @ power)
+    derivatives[m_row] = mean - state.m * growth_gradient
+    derivatives[m_row, m_row] -= growth
+    derivatives[delta_rows] = rho_derivatives - mean - np.outer(delta, growth_gradient)
+    _diagonal(derivatives[delta_rows, delta_rows], -growth)
+    parts = [(perpendicular_rows, perpendicular, slopes[2]), (pair_rows, *state.between, slopes[3])][
+        : 2 if equations.paired else 1
+    ]
+    for rows, part, source in parts:
+        derivatives[rows] = (
+            np.outer(2 * omega * part, slopes[1]) + np.outer(omega * nu, source) - np.outer(2 * part, growth_gradient)
+        )
+        _diagonal(derivatives[rows, rows], 2 * (omega * slope - growth))
+        derivatives[rows, m_row] += 4 * drift * nu * rho
+        _diagonal(derivatives[rows, delta_rows], 4 * drift * nu * rho)
+    derivatives[:, delta_rows] += np.outer(
+        derivatives[:, m_row] - derivatives[:, delta_rows].sum(axis=1), weight
+    )  # as delta is centred
+    return derivatives
 
 
 def _diagonal(block: np.ndarray, values: np.ndarray) -> None:
@@ -86,7 +94,7 @@ def _slopes(
     omega, power = equations.omega, equations.teacher(t).power
     variance, d = omega @ power, omega.size
     fields = equations.overlaps(omega, power, state)
-    where = [state.log_length, *fields]
+    arguments = [state.log_length, *fields]
     rows = np.zeros((4, n))
     rows[0, 0] = 1.0
     rows[1, 1], rows[1, 2 : 2 + d] = np.sqrt(variance), np.sqrt(variance) * weight
@@ -94,16 +102,16 @@ def _slopes(
     rows[2, 2 + d : 2 + 2 * d] = omega
     rows[3, 2 + 2 * d :] = omega[: n - 2 - 2 * d]
 
-    def at(point: list[np.ndarray]) -> np.ndarray:
+    def coefficients_at(point: list[np.ndarray]) -> np.ndarray:
         return _numbers(equations.coefficients(t, point[0], Overlaps(*point[1:]), variance))
 
-    first, found = at(where), np.zeros((4, n))
+    first, derivatives = coefficients_at(arguments), np.zeros((4, n))
     scale = np.hypot(fields.along, np.sqrt(fields.across))
-    for index, (value, size) in enumerate(zip(where, (1.0, scale, fields.across, fields.across), strict=True)):
-        moved = list(where)
-        moved[index] = value - STEP * size  # towards smaller cosines of pairs, which are at most 1
-        found += np.outer((first - at(moved)) / (STEP * size), rows[index])
-    return tuple(first), found
+    for index, (value, size) in enumerate(zip(arguments, (1.0, scale, fields.across, fields.across), strict=True)):
+        shifted = list(arguments)
+        shifted[index] = value - STEP * size  # towards smaller cosines of pairs, which are at most 1
+        derivatives += np.outer((first - coefficients_at(shifted)) / (STEP * size), rows[index])
+    return tuple(first), derivatives
 
 
 def _numbers(coefficients: Coefficients) -> np.ndarray:

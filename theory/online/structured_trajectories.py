@@ -46,10 +46,12 @@ def _solve(cell: OnlineCell, times: np.ndarray) -> Metrics:
     modes = modes_of([1.0]) if cell.inputs.isotropic else cell.inputs.modes(cell.N)
     assert modes is not None  # scenarios without modes have no equations
     equations = Equations(cell, condensed(modes))
-    found = [equations.students_at(t, row) for t, row in zip(times, _integrated(equations, times), strict=True)]
-    solved = Metrics(*(Students(*map(np.stack, zip(*each, strict=True))) for each in zip(*found, strict=True)))
-    check_lengths(solved.weights.log_length, cell.described)
-    return solved
+    students = [equations.students_at(t, row) for t, row in zip(times, _integrated(equations, times), strict=True)]
+    metrics = Metrics(
+        *(Students(*map(np.stack, zip(*over_time, strict=True))) for over_time in zip(*students, strict=True))
+    )
+    check_lengths(metrics.weights.log_length, cell.described)
+    return metrics
 
 
 def _integrated(equations: Equations, times: np.ndarray) -> np.ndarray:
@@ -66,11 +68,13 @@ def _integrated(equations: Equations, times: np.ndarray) -> np.ndarray:
 
 def _atol(equations: Equations, last: float) -> np.ndarray:
     """Return absolute tolerances (n,) that keep angles accurate to a relative tolerance until the last time."""
-    smallest = 1 / (1 + last)
+    min_angle = 1 / (1 + last)
     start = equations.start
-    delta, across = (
-        np.full(start.delta.shape, smallest),
-        np.broadcast_to(smallest**2 * equations.share, start.delta.shape),
+    delta, perpendicular = (
+        np.full(start.delta.shape, min_angle),
+        np.broadcast_to(min_angle**2 * equations.share, start.delta.shape),
     )
-    between = np.broadcast_to(smallest**2 * equations.share, start.between.shape)
-    return ATOL * np.concatenate([np.ones(2 * equations.students), *map(np.ravel, (delta, across, between))])
+    pair_products = np.broadcast_to(min_angle**2 * equations.share, start.between.shape)
+    return ATOL * np.concatenate(
+        [np.ones(2 * equations.students), *map(np.ravel, (delta, perpendicular, pair_products))]
+    )

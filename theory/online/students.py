@@ -43,7 +43,7 @@ def initial(cell: OnlineCell) -> Students:
     first, second = pairs(S) if S > 1 else (np.array([0]), np.array([min(1, cell.K - 1)]))
     sin2 = (1 - R) * (1 + R)
     scale = np.sqrt(sin2[first] * sin2[second])
-    across = q[first, second] - R[first] * R[second]
+    perpendicular = q[first, second] - R[first] * R[second]
     # students on the teacher's axis have no transverse direction, and move together
-    c = np.divide(across, scale, out=np.ones_like(across), where=scale > 0)
+    c = np.divide(perpendicular, scale, out=np.ones_like(perpendicular), where=scale > 0)
     return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))

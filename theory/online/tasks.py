@@ -117,8 +117,8 @@ def _rates(equations: Equations, rows: Array, setting: Setting, shares: Array) -
         rule: Rule = family(**parameters)
 
         def rates() -> tuple[Array, Array]:
-            each = averages(rule, equations.closed, theta, length, setting.flip)
-            return task_rates(Averages(*(part + 0.0 * theta for part in each)), length, y, setting, shares)
+            task_averages = averages(rule, equations.closed, theta, length, setting.flip)
+            return task_rates(Averages(*(part + 0.0 * theta for part in task_averages)), length, y, setting, shares)
 
         return rates
 
@@ -143,9 +143,9 @@ def solve_piece(
     start, times, most
         Arguments of `theory.numerics.dormand_prince.integrate`, from the beginning of the piece.
     """
-    lanes = jax.vmap(lambda *given: _rates(equations, *given), in_axes=-1, out_axes=-1)
+    batch_rates = jax.vmap(lambda *arguments: _rates(equations, *arguments), in_axes=-1, out_axes=-1)
     atol = jnp.asarray([ATOL, *[ATOL_Y] * len(shares), ATOL])[:, None]
-    return integrate(lambda rows: lanes(rows, setting, shares), start, times, RTOL, atol, most)
+    return integrate(lambda rows: batch_rates(rows, setting, shares), start, times, RTOL, atol, most)
 
 
 def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[Student]:
@@ -163,10 +163,10 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
         closed, scheduled = cell.rule.has_closed_form, None if cell.schedule is None else cell.annealing
         return closed, None if closed else family_of(cell.rule), scheduled, cell.tasks, cell.layout
 
-    def together(program: tuple[Any, ...], some: list[int]) -> list[Student]:
-        return _solve_together([cells[at] for at in some], t)
+    def solve_group(program: tuple[Any, ...], some: list[int]) -> list[Student]:
+        return _solve_together([cells[index] for index in some], t)
 
-    return side_by_side(list(map(_identity, cells)), program, lambda program: LANES if program[0] else 1, together)
+    return side_by_side(list(map(_identity, cells)), program, lambda program: LANES if program[0] else 1, solve_group)
 
 
 def _identity(cell: OnlineTaskCell) -> tuple[Any, ...]:
@@ -178,25 +178,31 @@ def _identity(cell: OnlineTaskCell) -> tuple[Any, ...]:
 def _solve_together(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[Student]:
     """Solve cells that share one program, padded to a common batch size."""
     rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in cells))
-    filled = with_last_again(cells)
-    start = np.stack([start_of(cell) for cell in filled], axis=-1)
+    padded_cells = with_last_again(cells)
+    start = np.stack([start_of(cell) for cell in padded_cells], axis=-1)
 
     def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
-        now = [cell.after(begin) for cell in filled]
-        shares = np.stack([cell.pieces.at(np.float64(begin)) for cell in filled], axis=-1)
-        controlled = "eta" in now[0].given  # then eta is a polynomial in the time since the beginning of the piece
+        current_cells = [cell.after(begin) for cell in padded_cells]
+        probabilities = np.stack([cell.pieces.at(np.float64(begin)) for cell in padded_cells], axis=-1)
+        controlled = (
+            "eta" in current_cells[0].given
+        )  # then eta is a polynomial in the time since the beginning of the piece
         if controlled:
             rows = np.append(rows[:-1], np.zeros_like(rows[-1:]), axis=0)
-        equations = Equations(rules, now[0].rule.has_closed_form, controlled or now[0].schedule is not None)
-        return solve_piece(equations, setting_of(now, rules), shares, rows, recorded, np.int64(MAX_STEPS))
+        equations = Equations(
+            rules, current_cells[0].rule.has_closed_form, controlled or current_cells[0].schedule is not None
+        )
+        return solve_piece(
+            equations, setting_of(current_cells, rules), probabilities, rows, recorded, np.int64(MAX_STEPS)
+        )
 
     with double_precision():
         rows, completed = in_pieces(solve, cells[0].edges, start, times)
-    found = [rows[..., at] for at in range(len(cells))]
-    check_complete(cells, found, completed, times[-1])
-    for cell, own in zip(cells, found, strict=True):
-        check_lengths(own[:, 0], cell.described)
-    return [Student(own[:, 0], own[:, 1:-1]) for own in found]
+    solutions = [rows[..., index] for index in range(len(cells))]
+    check_complete(cells, solutions, completed, times[-1])
+    for cell, solution in zip(cells, solutions, strict=True):
+        check_lengths(solution[:, 0], cell.described)
+    return [Student(solution[:, 0], solution[:, 1:-1]) for solution in solutions]
 
 
 def start_of(cell: OnlineTaskCell) -> np.ndarray:

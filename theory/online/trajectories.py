@@ -65,31 +65,35 @@ def _solve_in_pieces(
 ) -> list[tuple[Students, Fluctuations]]:
     """Solve students and fluctuations of cells piece by piece, between the edges of their functions of time."""
     t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
-    starts, found = _starts(cells, corrected), dict[int, tuple[Students, Fluctuations]]()
+    starts, solutions = _starts(cells, corrected), dict[int, tuple[Students, Fluctuations]]()
     if not any(edges):
         return _solve_cells(cells, t, starts, corrected)
-    for together in dict.fromkeys(edges):
-        members = [at for at, own in enumerate(edges) if own == together]
-        some, state = [cells[at] for at in members], [starts[at] for at in members]
+    for common_edges in dict.fromkeys(edges):
+        members = [index for index, cell_edges in enumerate(edges) if cell_edges == common_edges]
+        group, state = [cells[index] for index in members], [starts[index] for index in members]
         parts = []
-        for begin, here, recorded in pieces(together or (0.0,), t):
-            solved = _solve_cells([cell.after(begin) if together else cell for cell in some], here, state, corrected)
-            state = [_at(own, -1) for own in solved]
-            parts.append([_at(own, slice(recorded)) for own in solved])
-        found |= {at: _joined(own) for at, own in zip(members, zip(*parts, strict=True), strict=True)}
-    return [found[at] for at in range(len(cells))]
+        for begin, piece_times, recorded in pieces(common_edges or (0.0,), t):
+            piece_solutions = _solve_cells(
+                [cell.after(begin) if common_edges else cell for cell in group], piece_times, state, corrected
+            )
+            state = [_at(solution, -1) for solution in piece_solutions]
+            parts.append([_at(solution, slice(recorded)) for solution in piece_solutions])
+        solutions |= {
+            index: _joined(cell_parts) for index, cell_parts in zip(members, zip(*parts, strict=True), strict=True)
+        }
+    return [solutions[index] for index in range(len(cells))]
 
 
 def _at(solution: tuple[Students, Fluctuations], where: Any) -> tuple[Students, Fluctuations]:
     """Select some of the times of a solution."""
-    found: tuple[Students, Fluctuations] = jax.tree.map(lambda rows: rows[where], solution)
-    return found
+    selected: tuple[Students, Fluctuations] = jax.tree.map(lambda rows: rows[where], solution)
+    return selected
 
 
 def _joined(parts: Sequence[tuple[Students, Fluctuations]]) -> tuple[Students, Fluctuations]:
     """Join the solutions of successive pieces."""
-    found: tuple[Students, Fluctuations] = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
-    return found
+    joined: tuple[Students, Fluctuations] = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
+    return joined
 
 
 def _solve_cells(
@@ -115,9 +119,9 @@ def _solve_cells(
             rules = tuple(dict.fromkeys(families[index] for index in members))
             equations = Equations(rules, closed, students, changing is not None, paired, corrected, linear)
             size = LANES if closed else 1
-            for some in (members[first : first + size] for first in range(0, len(members), size)):
-                lanes = [Lane(cells[index], rules.index(families[index]), *starts[index]) for index in some]
-                solutions |= dict(zip(some, _solve_together(equations, lanes, t), strict=True))
+            for batch in (members[first : first + size] for first in range(0, len(members), size)):
+                problems = [Lane(cells[index], rules.index(families[index]), *starts[index]) for index in batch]
+                solutions |= dict(zip(batch, _solve_together(equations, problems, t), strict=True))
     return [solutions[index] for index in range(len(cells))]
 
 
@@ -133,10 +137,10 @@ def _starts(cells: list[OnlineCell], corrected: bool) -> list[Start]:
 
 def _start(cell: OnlineCell, corrected: bool) -> Start:
     students = initial(cell)
-    around = (
+    fluctuations = (
         student_fluctuations.initial(angle_from_versine(students.y), drawn=cell.start is None) if corrected else None
     )
-    return students, around
+    return students, fluctuations
 
 
 def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[tuple[Students, Fluctuations]]:
@@ -146,13 +150,13 @@ def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) 
     """
     missing = filled_up(len(lanes)) - len(lanes)
     problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
-    filled = padded(times, sum(part.size for part in (*problem.start, problem.fluctuations)))
-    *state, completed = map(np.asarray, solve_lanes(equations, problem, filled, np.int64(MAX_STEPS)))
-    log_length, y, c, around = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
-    solved = Students(log_length, y, np.clip(c, -1, 1))  # rounding
-    completed = completed[: len(lanes)] & np.isfinite(around).all(axis=(1, 2))
-    _check([lane.cell for lane in lanes], solved, completed, times[-1])
-    return [(Students(*state), _by_student(rows)) for *state, rows in zip(*solved, around, strict=True)]
+    padded_times = padded(times, sum(part.size for part in (*problem.start, problem.fluctuations)))
+    *state, completed = map(np.asarray, solve_lanes(equations, problem, padded_times, np.int64(MAX_STEPS)))
+    log_length, y, c, fluctuations = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
+    students = Students(log_length, y, np.clip(c, -1, 1))  # rounding
+    completed = completed[: len(lanes)] & np.isfinite(fluctuations).all(axis=(1, 2))
+    _check([cell_problem.cell for cell_problem in lanes], students, completed, times[-1])
+    return [(Students(*state), _by_student(rows)) for *state, rows in zip(*students, fluctuations, strict=True)]
 
 
 def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
@@ -161,12 +165,14 @@ def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
     A parameter that a cell's rule does not have is set to 1.
     """
     names = sorted({name for family in rules for name in family.reals})
-    parameters = {name: np.asarray([getattr(lane.cell.rule, name, 1.0) for lane in lanes], float) for name in names}
-    start = Students(*(np.stack(part, axis=-1) for part in zip(*(lane.start for lane in lanes), strict=True)))
-    rule, flip = [lane.rule for lane in lanes], np.asarray([lane.cell.flip for lane in lanes], float)
-    changes = jax.tree.map(lambda *values: np.stack(values, axis=-1), *(lane.cell.changing for lane in lanes))
-    around = np.stack([_rows(lane.fluctuations) for lane in lanes], axis=-1)
-    return Problem(np.asarray(rule), parameters, flip, changes, start, around)
+    parameters = {
+        name: np.asarray([getattr(problem.cell.rule, name, 1.0) for problem in lanes], float) for name in names
+    }
+    start = Students(*(np.stack(part, axis=-1) for part in zip(*(problem.start for problem in lanes), strict=True)))
+    rule, flip = [problem.rule for problem in lanes], np.asarray([problem.cell.flip for problem in lanes], float)
+    changes = jax.tree.map(lambda *values: np.stack(values, axis=-1), *(problem.cell.changing for problem in lanes))
+    fluctuations = np.stack([_rows(problem.fluctuations) for problem in lanes], axis=-1)
+    return Problem(np.asarray(rule), parameters, flip, changes, start, fluctuations)
 
 
 def _rows(around: Fluctuations | None) -> np.ndarray:

@@ -23,13 +23,13 @@ def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[
     groups: dict[Boundary, list[AttentionCell]] = {}
     for cell in cells:
         groups.setdefault(cell.boundary, []).append(cell)
-    solved: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
+    variables: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
     for members in groups.values():
         states = solve_cells(members, scenario.t)
-        for lane, cell in enumerate(members):
-            state = AttentiveStudent(*(values[lane] for values in states))
-            solved[cell.index] = views(state, np.asarray(scenario.t))
-    return (solved[cell.index] for cell in cells)
+        for index, cell in enumerate(members):
+            state = AttentiveStudent(*(values[index] for values in states))
+            variables[cell.index] = views(state, np.asarray(scenario.t))
+    return (variables[cell.index] for cell in cells)
 
 
 def views(state: AttentiveStudent, t: np.ndarray) -> dict[str, np.ndarray]:

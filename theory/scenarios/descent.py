@@ -42,21 +42,21 @@ def solve_line(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Valu
 
 
 def _solved(cells: Sequence[DescentCell], slack: float) -> Iterator[Values]:
-    of_setting: dict[Setting, list[DescentCell]] = {}
+    cells_by_setting: dict[Setting, list[DescentCell]] = {}
     for cell in cells:
-        of_setting.setdefault(cell.setting, []).append(cell)
-    limits = {setting: _limits(setting, tuple(map(_point, members))) for setting, members in of_setting.items()}
+        cells_by_setting.setdefault(cell.setting, []).append(cell)
+    limits = {setting: _limits(setting, tuple(map(_point, members))) for setting, members in cells_by_setting.items()}
     return (_values(cell, slack) | limits[cell.setting][_point(cell)] for cell in cells)
 
 
 def _values(cell: DescentCell, slack: float) -> Values:
-    found = curves(cell, slack)
-    best = int(np.nanargmin(found.eps_g))
+    curve = curves(cell, slack)
+    best = int(np.nanargmin(curve.eps_g))
     return {
-        **found.mean,
-        **{name + ERROR: error for name, error in found.error.items()},
+        **curve.mean,
+        **{name + ERROR: error for name, error in curve.error.items()},
         "best_epoch": np.asarray(best * cell.batch),
-        "eps_best": np.asarray(found.eps_g[best]),
+        "eps_best": np.asarray(curve.eps_g[best]),
     }
 
 
@@ -75,9 +75,9 @@ def _limits(setting: Setting, points: tuple[Point, ...]) -> dict[Point, Values]:
     bayes = np.arccos(np.sqrt(bayes_overlap(teacher, weights, ratio))) / np.pi
     limit = best = np.full(len(points), np.nan)
     if type(loss) not in OF_DESCENT.values():  # losses of descent have their minimum at w = 0
-        found = best_lambdas(*setting.learner, alpha.tolist())
-        best_lam = np.array([taken(found[one]) for one in alpha.tolist()])
-        both = minimum(*setting.learner, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g
-        limit, best = np.split(both, 2)
-    named = {"eps_limit": limit, "eps_best_lam": best, "eps_bayes": bayes}
-    return {point: {name: values[at] for name, values in named.items()} for at, point in enumerate(points)}
+        lambdas = best_lambdas(*setting.learner, alpha.tolist())
+        best_lam = np.array([taken(lambdas[value]) for value in alpha.tolist()])
+        errors = minimum(*setting.learner, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g
+        limit, best = np.split(errors, 2)
+    arrays = {"eps_limit": limit, "eps_best_lam": best, "eps_bayes": bayes}
+    return {point: {name: values[index] for name, values in arrays.items()} for index, point in enumerate(points)}

@@ -50,10 +50,10 @@ def _solved(cells: Sequence[ClusterCell], ratio: Ratio, best: bool = True) -> It
     groups: dict[tuple[Any, ...], list[ClusterCell]] = {}
     for cell in cells:
         groups.setdefault(cell.group, []).append(cell)
-    solved: dict[tuple[int, ...], Values] = {}
+    variables: dict[tuple[int, ...], Values] = {}
     for members in groups.values():
-        solved.update(_of_group(members, ratio, best))
-    return (solved[cell.index] for cell in cells)
+        variables.update(_of_group(members, ratio, best))
+    return (variables[cell.index] for cell in cells)
 
 
 def _of_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> dict[tuple[int, ...], Values]:
@@ -64,24 +64,24 @@ def _of_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> dict
     unique = list(dict.fromkeys(points))
     alpha, lam = np.array(unique).T
     state = minimum(setting.loss, setting.clusters, alpha, lam, setting.intercept)._asdict()
-    lane = {point: at for at, point in enumerate(unique)}
+    point_index = {point: index for index, point in enumerate(unique)}
     positives = setting.clusters.positives
     shared = {
         "alpha_c": separable_below(setting.clusters, setting.intercept),
         "eps_known": error_at(setting.clusters.separation, positives),
     }
-    found: dict[tuple[int, ...], Values] = {}
+    variables: dict[tuple[int, ...], Values] = {}
     for cell, point in zip(members, points, strict=True):
-        own = {
+        cell_variables = {
             "lam_best": best[cell.alpha],
             "eps_bayes": error_at(setting.clusters.learnt(ratio(cell)), positives),
             **shared,
         }
-        found[cell.index] = {name: np.asarray(values[lane[point]]) for name, values in state.items()}
-        found[cell.index] |= {name: np.asarray(value) for name, value in own.items()}
+        variables[cell.index] = {name: np.asarray(values[point_index[point]]) for name, values in state.items()}
+        variables[cell.index] |= {name: np.asarray(value) for name, value in cell_variables.items()}
         if not setting.intercept:
-            del found[cell.index]["intercept"]
-    return found
+            del variables[cell.index]["intercept"]
+    return variables
 
 
 def _best(setting: Setting, alphas: list[float]) -> dict[float, float]:

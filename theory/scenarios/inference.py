@@ -30,11 +30,11 @@ def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[
     groups: dict[tuple[Teacher, Weights], list[InferenceCell]] = {}
     for cell in cells:
         groups.setdefault((cell.teacher, cell.weights), []).append(cell)
-    solved: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
+    variables: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
     for (teacher, weights), members in groups.items():
         for cell, values in zip(members, _solved(teacher, weights, members, scenario.steps), strict=True):
-            solved[cell.index] = values
-    return (solved[cell.index] for cell in cells)
+            variables[cell.index] = values
+    return (variables[cell.index] for cell in cells)
 
 
 def _solved(
@@ -43,13 +43,13 @@ def _solved(
     """Return the variables of cells with one prior and one teacher."""
     alpha, starts = np.array([cell.alpha for cell in cells]), [cell.start for cell in cells]
     mse = errors(teacher, weights, alpha, starts, steps)
-    along = {"m": 1 - mse, "q": 1 - mse, "mse": mse, "eps_g": np.arctan2(np.sqrt(mse), np.sqrt(1 - mse)) / np.pi}
+    step_arrays = {"m": 1 - mse, "q": 1 - mse, "mse": mse, "eps_g": np.arctan2(np.sqrt(mse), np.sqrt(1 - mse)) / np.pi}
     alpha_it, alpha_alg = bayes_optimal.transitions(teacher, weights)
-    once = {
+    limit_arrays = {
         "free_entropy": reached(teacher, weights, alpha, starts).free_entropy,
         "q_bayes": bayes_optimal.bayes_overlap(teacher, weights, alpha),
         "alpha_it": np.full(alpha.shape, alpha_it),
         "alpha_alg": np.full(alpha.shape, alpha_alg),
     }
-    every = {**along, **once}
-    return ({name: values[lane] for name, values in every.items()} for lane in range(len(cells)))
+    arrays = {**step_arrays, **limit_arrays}
+    return ({name: values[index] for name, values in arrays.items()} for index in range(len(cells)))

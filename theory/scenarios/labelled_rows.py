@@ -34,10 +34,10 @@ def solve(scenario: LabelledRows, cells: Sequence[RowsCell]) -> Iterator[Values]
     groups: dict[tuple[Any, ...], list[RowsCell]] = {}
     for cell in cells:
         groups.setdefault(cell.group, []).append(cell)
-    solved: dict[tuple[int, ...], Values] = {}
+    variables: dict[tuple[int, ...], Values] = {}
     for members in groups.values():
-        solved.update(_of_group(members))
-    return (solved[cell.index] for cell in cells)
+        variables.update(_of_group(members))
+    return (variables[cell.index] for cell in cells)
 
 
 def searched_penalties(cell: RowsCell) -> tuple[float, float]:
@@ -47,16 +47,16 @@ def searched_penalties(cell: RowsCell) -> tuple[float, float]:
 
 def _of_group(members: list[RowsCell]) -> dict[tuple[int, ...], Values]:
     first = members[0]
-    wanted = list(dict.fromkeys(cell.P for cell in members if cell.lam == BEST))
-    best = best_along(first, wanted) if wanted else {}
+    optimised_sizes = list(dict.fromkeys(cell.P for cell in members if cell.lam == BEST))
+    best = best_along(first, optimised_sizes) if optimised_sizes else {}
     points = [(cell.P, best[cell.P] if cell.lam == BEST else float(cell.lam)) for cell in members]
     unique = list(dict.fromkeys(points))
     P, lam = np.array(unique, float).T
     state = errors_of(first).described(first.loss, P, lam, first.model)._asdict()
-    lane = {point: at for at, point in enumerate(unique)}
+    point_index = {point: index for index, point in enumerate(unique)}
     return {
         cell.index: {
-            **{name: np.asarray(values[lane[point]]) for name, values in state.items()},
+            **{name: np.asarray(values[point_index[point]]) for name, values in state.items()},
             "lam_best": np.asarray(best.get(cell.P, np.nan)),
         }
         for cell, point in zip(members, points, strict=True)

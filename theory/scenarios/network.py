@@ -22,10 +22,10 @@ EARLIEST, RATIO = 0.1, 1.1  # for the additional times
 @at_optimum
 def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of each cell in order, with no variables for a cell without equations."""
-    t, solved = np.asarray(scenario.t, float), [cell for cell in cells if not cell.unsolved]
-    equal, unequal = ([cell for cell in solved if cell.inputs.isotropic == same] for same in (True, False))
-    known = {True: iter(_with_equations(equal, t)), False: iter(_structured(unequal, t))}
-    return ({} if cell.unsolved else next(known[cell.inputs.isotropic]) for cell in cells)
+    t, solvable = np.asarray(scenario.t, float), [cell for cell in cells if not cell.unsolved]
+    equal, unequal = ([cell for cell in solvable if cell.inputs.isotropic == same] for same in (True, False))
+    variables = {True: iter(_with_equations(equal, t)), False: iter(_structured(unequal, t))}
+    return ({} if cell.unsolved else next(variables[cell.inputs.isotropic]) for cell in cells)
 
 
 def _structured(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
@@ -42,11 +42,17 @@ def _with_equations(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[st
     Times are added if an error becomes small between two recorded times.
     """
     values = _solved(cells, t)
-    lost = [at for at, own in enumerate(values) if np.any(own["eps_g"] < SMALL) and _first_small(own["eps_g"]) < LOST]
-    if lost and t[-1] > EARLIEST:
-        every = np.union1d(t, np.geomspace(EARLIEST, t[-1], 2 + int(np.log(t[-1] / EARLIEST) / np.log(RATIO))))
-        for at, own in zip(lost, _solved([cells[at] for at in lost], every), strict=True):
-            values[at] = {name: value[np.searchsorted(every, t)] for name, value in own.items()}
+    inaccurate = [
+        index
+        for index, variables in enumerate(values)
+        if np.any(variables["eps_g"] < SMALL) and _first_small(variables["eps_g"]) < LOST
+    ]
+    if inaccurate and t[-1] > EARLIEST:
+        all_times = np.union1d(t, np.geomspace(EARLIEST, t[-1], 2 + int(np.log(t[-1] / EARLIEST) / np.log(RATIO))))
+        for index, variables in zip(
+            inaccurate, _solved([cells[index] for index in inaccurate], all_times), strict=True
+        ):
+            values[index] = {name: value[np.searchsorted(all_times, t)] for name, value in variables.items()}
     return values
 
 
@@ -56,15 +62,15 @@ def _first_small(error: np.ndarray) -> float:
 
 def _solved(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
     units = solve_cells(cells, t)
-    values = [_described(cell, own) for cell, own in zip(cells, units, strict=True)]
-    errors = continued(cells, units, [own["eps_g"] for own in values], t)
-    return [own | {"eps_g": error} for own, error in zip(values, errors, strict=True)]
+    values = [_described(cell, cell_units) for cell, cell_units in zip(cells, units, strict=True)]
+    errors = continued(cells, units, [variables["eps_g"] for variables in values], t)
+    return [variables | {"eps_g": error} for variables, error in zip(values, errors, strict=True)]
 
 
 def attributes(scenario: Network) -> dict[str, str]:
     """Return the averaging method of each activation: closed forms, line integrals or quadrature."""
-    found = {cell.name: cell.averages for cell in scenario.cells()}
-    return {"averages": ", ".join(f"{name}: {how}" for name, how in found.items())}
+    methods = {cell.name: cell.averages for cell in scenario.cells()}
+    return {"averages": ", ".join(f"{name}: {method}" for name, method in methods.items())}
 
 
 def _described(cell: NetworkCell, units: Units) -> dict[str, np.ndarray]:

@@ -18,19 +18,19 @@ from theory.scenarios.network import attributes as attributes
 @at_optimum
 def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of each cell in order."""
-    solved = zip(cells, solve_cells(cells, scenario.t), strict=True)
-    return (_described(scenario, cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solved)
+    solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
+    return (_described(scenario, cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solutions)
 
 
 def _described(scenario: NetworkTasks, cell: NetworkTaskCell, units: Units) -> dict[str, np.ndarray]:
     """Return the variables of one cell from R (T, K, M), Q (T, K, K) and the heads v (T, heads, K)."""
     R, Q, v = units
-    T, own = cell.T, cell.own
-    parts = [slice(task * own, (task + 1) * own) for task in range(cell.tasks)]
+    T, units_per_task = cell.T, cell.own
+    parts = [slice(task * units_per_task, (task + 1) * units_per_task) for task in range(cell.tasks)]
     return {
         "eps_g": errors_of(cell, units),
         "R": R,
         "Q": Q,
         "v": scenario.without_shared_axis(v),
-        "specialisation": np.stack([specialisation(T[at, at], R[..., at], Q) for at in parts], axis=-1),
+        "specialisation": np.stack([specialisation(T[part, part], R[..., part], Q) for part in parts], axis=-1),
     }

@@ -42,17 +42,17 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
         return _without_corrections(scenario, cells)
     recorded = {N: _recorded(scenario.t, N) for N in {cell.N for cell in cells}}
     groups: dict[tuple[float, ...], list[int]] = {}
-    for at, cell in enumerate(cells):
-        groups.setdefault(recorded[cell.N], []).append(at)
-    found: dict[int, dict[str, np.ndarray]] = {}
+    for index, cell in enumerate(cells):
+        groups.setdefault(recorded[cell.N], []).append(index)
+    variables: dict[int, dict[str, np.ndarray]] = {}
     for times, members in groups.items():
-        some = [cells[at] for at in members]
-        after = list(_corrected(some, times, scenario.gram))
+        group = [cells[index] for index in members]
+        after = list(_corrected(group, times, scenario.gram))
         if times != tuple(scenario.t):
-            before = _views(some, _solved(_solve_isotropic, some, scenario.t), scenario.gram)
+            before = _views(group, _solved(_solve_isotropic, group, scenario.t), scenario.gram)
             after = [_brought_to(values, later) for values, later in zip(before, after, strict=True)]
-        found |= dict(zip(members, after, strict=True))
-    return iter([found[at] for at in range(len(cells))])
+        variables |= dict(zip(members, after, strict=True))
+    return iter([variables[index] for index in range(len(cells))])
 
 
 def _without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
@@ -90,8 +90,8 @@ def _recorded(times: Sequence[float], N: int) -> tuple[float, ...]:
 
     Times that are equal up to rounding do not change.
     """
-    given, recorded = np.asarray(times, float), steps(times, N) / N
-    return tuple(np.where(np.isclose(given, recorded, rtol=1e-12, atol=0), given, recorded).tolist())
+    exact, recorded = np.asarray(times, float), steps(times, N) / N
+    return tuple(np.where(np.isclose(exact, recorded, rtol=1e-12, atol=0), exact, recorded).tolist())
 
 
 def _brought_to(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -114,19 +114,23 @@ def _solved(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times:
     first: dict[Any, OnlineCell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
-    solved = dict(zip(first, solve(list(first.values()), times), strict=True))
-    return [solved[_equations(cell)] for cell in cells]
+    solutions = dict(zip(first, solve(list(first.values()), times), strict=True))
+    return [solutions[_equations(cell)] for cell in cells]
 
 
 def _corrected(cells: Sequence[OnlineCell], times: Sequence[float], gram: bool) -> Iterator[dict[str, np.ndarray]]:
     """Solve cells with their corrections at these times."""
     from theory.online.trajectories import solve_corrected  # imported late, also below: corrections need JAX
 
-    found = _solved(solve_corrected, cells, times)
-    solved = [students for students, _ in found]
-    each, further = _of_students(cells, found), _of_pairs(cells, solved, times)
-    for at, values in enumerate(_views(cells, solved, gram)):
-        yield values | each[at] | (_alone(each[at]) if cells[at].K == 1 else further.get(at, {}))
+    solutions = _solved(solve_corrected, cells, times)
+    students = [cell_students for cell_students, _ in solutions]
+    student_corrections, pair_corrections = _of_students(cells, solutions), _of_pairs(cells, students, times)
+    for index, values in enumerate(_views(cells, students, gram)):
+        yield (
+            values
+            | student_corrections[index]
+            | (_alone(student_corrections[index]) if cells[index].K == 1 else pair_corrections.get(index, {}))
+        )
 
 
 def _of_students(
@@ -138,18 +142,20 @@ def _of_students(
     """
     from theory.fluctuations.student_fluctuations import Fluctuations, corrections
 
-    found: list[dict[str, np.ndarray]] = [{} for _ in cells]
+    corrections_by_cell: list[dict[str, np.ndarray]] = [{} for _ in cells]
     sizes = [students.y.shape[-1] for students, _ in solved]
     for size in set(sizes):
-        members = [at for at, own in enumerate(sizes) if own == size]
-        students = Students(*map(np.stack, zip(*(solved[at][0] for at in members), strict=True)))
-        around = Fluctuations(*map(np.stack, zip(*(solved[at][1] for at in members), strict=True)))
+        members = [index for index, cell_size in enumerate(sizes) if cell_size == size]
+        students = Students(*map(np.stack, zip(*(solved[index][0] for index in members), strict=True)))
+        fluctuations = Fluctuations(*map(np.stack, zip(*(solved[index][1] for index in members), strict=True)))
         theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
-        values = corrections(theta, length, around, np.array([cells[at].N for at in members])[:, None, None])
-        for place, at in enumerate(members):
-            shape = (theta.shape[1], cells[at].K)
-            found[at] = {name: np.broadcast_to(value[place], shape) for name, value in values.items()}
-    return found
+        values = corrections(
+            theta, length, fluctuations, np.array([cells[index].N for index in members])[:, None, None]
+        )
+        for row, index in enumerate(members):
+            shape = (theta.shape[1], cells[index].K)
+            corrections_by_cell[index] = {name: np.broadcast_to(value[row], shape) for name, value in values.items()}
+    return corrections_by_cell
 
 
 def _alone(one: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -169,17 +175,17 @@ def _of_pairs(
     from theory.ensembles.pair_fluctuations import solve as solve_pairs
     from theory.ensembles.vote_fluctuations import corrections as ensemble_corrections
 
-    members = [at for at, cell in enumerate(cells) if cell.alike and cell.K > 1]
+    members = [index for index, cell in enumerate(cells) if cell.alike and cell.K > 1]
     pairs: dict[Any, PairFluctuations] = {}
-    found = {}
-    for at in members:
-        cell, key = cells[at], (*_equations(cells[at]), most_students(cells[at]))
+    corrections_by_cell = {}
+    for index in members:
+        cell, key = cells[index], (*_equations(cells[index]), most_students(cells[index]))
         pairs[key] = pairs[key] if key in pairs else solve_pairs(cell, times)
-        theta, c = order_parameters.angle_from_versine(solved[at].y)[:, 0], solved[at].c[:, 0]
+        theta, c = order_parameters.angle_from_versine(solved[index].y)[:, 0], solved[index].c[:, 0]
         values = ensemble_corrections(theta, c, cell.K, cell.N, pairs[key])
-        of_each = {name: np.repeat(values[name][:, None], cell.K, axis=-1) for name in ("q_std", "q_bias")}
-        found[at] = values | of_each
-    return found
+        student_values = {name: np.repeat(values[name][:, None], cell.K, axis=-1) for name in ("q_std", "q_bias")}
+        corrections_by_cell[index] = values | student_values
+    return corrections_by_cell
 
 
 def _equations(cell: OnlineCell) -> tuple[Any, ...]:
@@ -197,18 +203,20 @@ def _views_in_fields(
 
     Errors follow from the fields, whose R, q and length have separate names.
     """
-    of_fields = _views(cells, [metrics.fields for metrics in solved], gram=False)
-    for cell, metrics, values in zip(cells, solved, of_fields, strict=True):
+    field_variables = _views(cells, [metrics.fields for metrics in solved], gram=False)
+    for cell, metrics, values in zip(cells, solved, field_variables, strict=True):
         weights = _of_weights(cell, metrics.weights, scenario.gram)
-        yield _with_fields(values) | {name: it for name, it in weights.items() if not name.startswith("eps_g")}
+        yield _with_fields(values) | {
+            name: values_of_weights for name, values_of_weights in weights.items() if not name.startswith("eps_g")
+        }
 
 
 def _of_weights(cell: OnlineCell, students: Students, gram: bool) -> dict[str, np.ndarray]:
     """Return all variables of the weights except the errors of the ensemble."""
     if cell.alike:
         return _alike(cell.K, students, gram)
-    along, across = _of_students_apart(students)
-    return {**describe(along, across), **({"gram": gram_of(along, across)} if gram else {})}
+    parallel, perpendicular = _of_students_apart(students)
+    return {**describe(parallel, perpendicular), **({"gram": gram_of(parallel, perpendicular)} if gram else {})}
 
 
 def _with_fields(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -221,11 +229,11 @@ def _views(cells: Sequence[OnlineCell], solved: list[Students], gram: bool) -> I
 
     Cells with equal students are computed together.
     """
-    members = [at for at, cell in enumerate(cells) if cell.alike]
-    every = _all_alike([cells[at].K for at in members], [solved[at] for at in members], gram)
-    alike = dict(zip(members, every, strict=True))
-    for at in range(len(cells)):
-        yield alike[at] if at in alike else _unlike(solved[at], gram)
+    members = [index for index, cell in enumerate(cells) if cell.alike]
+    variables = _all_alike([cells[index].K for index in members], [solved[index] for index in members], gram)
+    alike = dict(zip(members, variables, strict=True))
+    for index in range(len(cells)):
+        yield alike[index] if index in alike else _unlike(solved[index], gram)
 
 
 def _all_alike(K: Sequence[int], solved: Sequence[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
@@ -243,10 +251,10 @@ def _all_alike(K: Sequence[int], solved: Sequence[Students], gram: bool) -> Iter
     }
     groups = {size: np.flatnonzero(sizes == size) for size in dict.fromkeys(K)}
     values = {size: _alike(size, Students(*(part[rows] for part in students)), gram) for size, rows in groups.items()}
-    for at, size in enumerate(K):
-        place = int(np.searchsorted(groups[size], at))
-        own = {name: array[place] for name, array in values[size].items()}
-        yield own | {name: error[at] for name, error in errors.items()}
+    for index, size in enumerate(K):
+        row = int(np.searchsorted(groups[size], index))
+        variables = {name: array[row] for name, array in values[size].items()}
+        yield variables | {name: error[index] for name, error in errors.items()}
 
 
 def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
@@ -260,23 +268,23 @@ def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
         students.c[..., 0],
     )
     q = np.cos(order_parameters.angle_between(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
-    one = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
-    values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in one.items()}
+    student_arrays = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
+    values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in student_arrays.items()}
     if gram:
-        everyone = np.zeros((*theta.shape, K))
+        zeros = np.zeros((*theta.shape, K))
         cosines = _full(np.repeat(c[..., None], K * (K - 1) // 2, axis=-1), K)
-        values["gram"] = gram_of(*_vectors(theta[..., None] + everyone, length[..., None] + everyone, cosines))
+        values["gram"] = gram_of(*_vectors(theta[..., None] + zeros, length[..., None] + zeros, cosines))
     return values
 
 
 def _unlike(students: Students, gram: bool) -> dict[str, np.ndarray]:
-    along, across = _of_students_apart(students)
-    vote = vote_of(along, across)
+    parallel, perpendicular = _of_students_apart(students)
+    vote = vote_of(parallel, perpendicular)
     return {
-        **describe(along, across),
+        **describe(parallel, perpendicular),
         "eps_g_majority_vote": vote.value,
         "eps_g_majority_vote_error": vote.error,
-        **({"gram": gram_of(along, across)} if gram else {}),
+        **({"gram": gram_of(parallel, perpendicular)} if gram else {}),
     }
 
 
@@ -291,8 +299,8 @@ def _of_students_apart(students: Students) -> tuple[np.ndarray, np.ndarray]:
 
 def _vectors(theta: np.ndarray, length: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return students' parallel components, and the Gram matrices of their perpendicular parts."""
-    across = length * np.sin(theta)
-    return length * np.cos(theta), across[..., :, None] * c * across[..., None, :]
+    perpendicular = length * np.sin(theta)
+    return length * np.cos(theta), perpendicular[..., :, None] * c * perpendicular[..., None, :]
 
 
 def _full(c: np.ndarray, K: int) -> np.ndarray:

@@ -22,8 +22,8 @@ def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Itera
     first: dict[Any, OnlineClusterCell] = {}
     for cell in cells:
         first.setdefault(_equations(cell), cell)
-    solved = dict(zip(first, solve_cells(((cell, cell.two) for cell in first.values()), scenario.t), strict=True))
-    return (_variables(cell, solved[_equations(cell)], scenario.t) for cell in cells)
+    trajectories = dict(zip(first, solve_cells(((cell, cell.two) for cell in first.values()), scenario.t), strict=True))
+    return (_variables(cell, trajectories[_equations(cell)], scenario.t) for cell in cells)
 
 
 def _equations(cell: OnlineClusterCell) -> tuple[Any, ...]:
@@ -38,5 +38,5 @@ def _variables(cell: OnlineClusterCell, course: Course, times: Sequence[float]) 
     """Return the student's trajectory with the errors of the Bayes-optimal learner for the same number of examples."""
     clusters = cell.two
     bayes = [error_at(clusters.learnt(t), clusters.positives) for t in times]
-    known = error_at(clusters.separation, clusters.positives)
-    return {**course._asdict(), "eps_bayes": np.array(bayes), "eps_known": np.asarray(known)}
+    known_error = error_at(clusters.separation, clusters.positives)
+    return {**course._asdict(), "eps_bayes": np.array(bayes), "eps_known": np.asarray(known_error)}

@@ -24,9 +24,9 @@ def solve(scenario: OnlineRows, cells: Sequence[OnlineRowsCell]) -> Iterator[dic
     """Yield the variables of each cell in order."""
     if problems := list(scenario.data_problems()):
         raise ScenarioError(problems)
-    laws = {cell.inputs: cell.table for cell in cells}
-    clusters = {law: TableRows(table).clusters for law, table in laws.items()}
-    courses = solve_cells(((cell, clusters[cell.inputs]) for cell in cells), scenario.t)
-    for course in courses:
-        values = course._asdict()
+    tables = {cell.inputs: cell.table for cell in cells}
+    clusters = {inputs: TableRows(table).clusters for inputs, table in tables.items()}
+    trajectories = solve_cells(((cell, clusters[cell.inputs]) for cell in cells), scenario.t)
+    for trajectory in trajectories:
+        values = trajectory._asdict()
         yield {"eps_y": values.pop("eps_g"), **values}

@@ -17,8 +17,8 @@ SOURCE = "order-parameter equations, N -> infinity"
 @at_optimum
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of each cell in order."""
-    solved = zip(cells, solve_cells(cells, scenario.t), strict=True)
-    return (_described(student) | {"task_share": cell.share(scenario.t)} for cell, student in solved)
+    solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
+    return (_described(student) | {"task_share": cell.share(scenario.t)} for cell, student in solutions)
 
 
 def _described(student: Student) -> dict[str, np.ndarray]:

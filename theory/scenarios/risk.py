@@ -58,11 +58,11 @@ def _unknown(members: Sequence[RiskCell]) -> dict[float, float]:
 
 
 def _solved(scenario: Risk, cells: Sequence[RiskCell], ratio: Ratio, best_of_group: Best) -> Iterator[Values]:
-    known = {*scenario.variables, *scenario.theory_only}
-    solved: dict[tuple[int, ...], Values] = {}
+    names = {*scenario.variables, *scenario.theory_only}
+    variables: dict[tuple[int, ...], Values] = {}
     for members in grouped(cells):
-        solved.update(_of_group(members, ratio, best_of_group))
-    return ({name: it for name, it in solved[cell.index].items() if name in known} for cell in cells)
+        variables.update(_of_group(members, ratio, best_of_group))
+    return ({name: values for name, values in variables[cell.index].items() if name in names} for cell in cells)
 
 
 def _bayes_of(members: Sequence[RiskCell], ratio: Ratio) -> dict[float, float]:
@@ -87,11 +87,11 @@ def _of_group(members: list[RiskCell], ratio: Ratio, best_of_group: Best) -> dic
     unique = list(dict.fromkeys(points))
     alpha, lam = np.array(unique, float).T
     state = minimum(*first.setting.learner, alpha, lam, first.setting.inputs)
-    lane = {point: at for at, point in enumerate(unique)}
+    point_index = {point: index for index, point in enumerate(unique)}
     shared = {"alpha_c": np.asarray(_threshold(first))}
     return {
         cell.index: {
-            **{name: np.asarray(values[lane[point]]) for name, values in state._asdict().items()},
+            **{name: np.asarray(values[point_index[point]]) for name, values in state._asdict().items()},
             "lam_best": np.asarray(best[cell.alpha]),
             "R_bayes": np.asarray(bayes[ratio(cell)]),
             **shared,

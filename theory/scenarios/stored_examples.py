@@ -22,9 +22,9 @@ def solve(scenario: StoredExamples, cells: Sequence[StoredCell]) -> Iterator[dic
     for cell in cells:
         if cell.learner.limit is not None:
             groups.setdefault((cell.learner.limit, cell.flip), []).append(cell)
-    solved: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
+    variables: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
     for (limit, flip), members in groups.items():
         curve = curve_of(limit, np.array([cell.P / cell.N for cell in members]), flip)
         for cell, theta, kappa in zip(members, curve.theta, curve.kappa, strict=True):
-            solved[cell.index] = {"R": np.cos(theta), "eps_g": theta / np.pi, "kappa": kappa}
-    return (solved.get(cell.index, {}) for cell in cells)
+            variables[cell.index] = {"R": np.cos(theta), "eps_g": theta / np.pi, "kappa": kappa}
+    return (variables.get(cell.index, {}) for cell in cells)
