@@ -87,9 +87,12 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
         start = own.packed(own.start)
         values = start + 0.1 * np.sin(1 + np.arange(start.size)) * (np.abs(start) + 0.1)
         state = own.state(values)
-        size = np.sqrt(state.m**2 + state.across[:, 0])[:, None]  # in units of the lengths
+        size = np.sqrt(state.m**2 + state.perpendicular[:, 0])[:, None]  # in units of the lengths
         state = state._replace(
-            m=state.m / size[:, 0], delta=0 * size, across=state.across / size**2, between=state.between / size[0]
+            m=state.m / size[:, 0],
+            delta=0 * size,
+            perpendicular=state.perpendicular / size**2,
+            pair_products=state.pair_products / size[0],
         )
         values = own.packed(state)
         here = own.students_at(at, values)[0]

@@ -89,7 +89,7 @@ class Course(NamedTuple):
     """Step length (n,) and given values on each segment."""
 
     widths: Array
-    given: Any
+    inputs: Any
 
 
 class Problem(NamedTuple):
@@ -104,7 +104,7 @@ class Problem(NamedTuple):
     setting: Any
     start: np.ndarray
     segments: Segments
-    given: Any = None
+    inputs: Any = None
     controls: int = 1
     step: float = STEP
 
@@ -129,7 +129,7 @@ class Problem(NamedTuple):
     def arguments(self) -> tuple[Any, ...]:
         """The run-time arguments of the compiled programs, except the values of the controls."""
         widths = np.diff(self.segments.edges) / self.steps
-        steps = Course(widths, self.given)
+        steps = Course(widths, self.inputs)
         return self.setting, np.asarray(self.start, float), steps, basis(self.fractions, self.segments.points)
 
 
@@ -188,7 +188,7 @@ def _path(
     def on_segment(given: Any, states: Array, controls: Array) -> Array:
         return jax.vmap(lambda state, control: system.rates(setting, given, state, control))(states, controls)
 
-    rates = jax.vmap(on_segment)(course.given, states, controls)
+    rates = jax.vmap(on_segment)(course.inputs, states, controls)
     return cost_value, gradient, controls, jnp.sum(costates * rates, axis=-1), states, last
 
 
@@ -209,7 +209,7 @@ def _integrated(
         @partial(jax.checkpoint, prevent_cse=False)
         def stage(reached: tuple[Array, Array], xs: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
             (state, increment), (controls, weight, substep) = reached, xs
-            change = on.widths * system.rates(setting, on.given, state, controls)
+            change = on.widths * system.rates(setting, on.inputs, state, controls)
             return (step_start + substep * change, increment + weight * change), None
 
         (_, increment), _ = jax.lax.scan(

@@ -51,8 +51,8 @@ class State(NamedTuple):
     log_length: np.ndarray
     m: np.ndarray
     delta: np.ndarray
-    across: np.ndarray
-    between: np.ndarray
+    perpendicular: np.ndarray
+    pair_products: np.ndarray
 
 
 class Teacher(NamedTuple):
@@ -68,22 +68,22 @@ class Overlaps(NamedTuple):
     There is a component and a variance for each student (S,), and a covariance for each pair, in units of the lengths.
     """
 
-    along: np.ndarray
-    across: np.ndarray
-    between: np.ndarray
+    parallel: np.ndarray
+    perpendicular: np.ndarray
+    pair_covariance: np.ndarray
 
     @property
     def theta(self) -> np.ndarray:
         """The angles to the teacher."""
-        return angle(np.sqrt(self.across), self.along)
+        return angle(np.sqrt(self.perpendicular), self.parallel)
 
     def cosines(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the transverse cosines of pairs.
 
         Students on the teacher's axis move together and have cosine 1.
         """
-        scale = np.sqrt(self.across[first] * self.across[second])
-        return np.clip(np.divide(self.between, scale, out=np.ones_like(scale), where=scale > 0), -1, 1)
+        scale = np.sqrt(self.perpendicular[first] * self.perpendicular[second])
+        return np.clip(np.divide(self.pair_covariance, scale, out=np.ones_like(scale), where=scale > 0), -1, 1)
 
 
 class Coefficients(NamedTuple):
@@ -174,16 +174,16 @@ class Equations:
         shift = state.delta @ weight / total
         delta = state.delta - shift[:, None]
         pair_covariance = (
-            state.between @ metric + (delta[self.first] * delta[self.second]) @ weight if self.paired else None
+            state.pair_products @ metric + (delta[self.first] * delta[self.second]) @ weight if self.paired else None
         )
-        variance = state.across @ metric + delta**2 @ weight
+        variance = state.perpendicular @ metric + delta**2 @ weight
         return Overlaps(
             np.sqrt(total) * (state.m + shift), variance, variance if pair_covariance is None else pair_covariance
         )
 
     def coefficients(self, t: float, log_length: np.ndarray, fields: Overlaps, variance: float) -> Coefficients:
         """Compute the coefficients of the rates from the lengths and the fields of the students."""
-        theta, ratio = fields.theta, np.hypot(fields.along, np.sqrt(fields.across))
+        theta, ratio = fields.theta, np.hypot(fields.parallel, np.sqrt(fields.perpendicular))
         length = length_of(log_length)
         rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t), self.cell.flip
         students = Fields(theta, length, ratio)
@@ -212,10 +212,10 @@ class Equations:
             t, state.log_length, self.overlaps(omega, power, state), variance
         )
         pull = omega * (gain[:, None] + slope[:, None] * state.delta)
-        growth = (rho * pull) @ power + slope * (state.across @ omega) + (self.trace / 2) * noise
-        growth = growth / (rho**2 @ power + state.across.sum(axis=1))  # 1 up to rounding, which would grow
+        growth = (rho * pull) @ power + slope * (state.perpendicular @ omega) + (self.trace / 2) * noise
+        growth = growth / (rho**2 @ power + state.perpendicular.sum(axis=1))  # 1 up to rounding, which would grow
         perpendicular_rates = (
-            2 * (slope[:, None] * omega - growth[:, None]) * state.across + noise[:, None] * self.spread
+            2 * (slope[:, None] * omega - growth[:, None]) * state.perpendicular + noise[:, None] * self.spread
         )
         if drift:
             pull = pull + drift * (1 - 2 * nu / power) * rho
@@ -224,7 +224,7 @@ class Equations:
         if drift:
             mean = mean + state.delta @ (omega * teacher.rate) / variance
         delta_rates = pull - mean[:, None] - growth[:, None] * state.delta
-        pair_rates = self._between(state.between, rho, slope, growth, common)
+        pair_rates = self._between(state.pair_products, rho, slope, growth, common)
         return self.packed(
             State(growth - self.cell.decay, mean - growth * state.m, delta_rates, perpendicular_rates, pair_rates)
         )
@@ -246,7 +246,7 @@ class Equations:
         students = []
         for metric in (np.ones_like(self.omega), self.omega):
             overlaps = self.overlaps(metric, power, state)
-            log_size = np.log(np.hypot(overlaps.along, np.sqrt(overlaps.across)))
+            log_size = np.log(np.hypot(overlaps.parallel, np.sqrt(overlaps.perpendicular)))
             cosines = overlaps.cosines(self.first, self.second)
             students.append(Students(state.log_length + log_size, one_minus_cos(overlaps.theta), cosines))
         return students[0], students[1]

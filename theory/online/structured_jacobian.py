@@ -35,7 +35,7 @@ def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
     weight, n, d = omega * power / (omega @ power), values.size, omega.size
     m_row, delta_rows, perpendicular_rows = 1, slice(2, 2 + d), slice(2 + d, 2 + 2 * d)
     pair_rows = slice(2 + 2 * d, n)
-    delta, perpendicular, rho = state.delta[0], state.across[0], (state.m + state.delta[0])
+    delta, perpendicular, rho = state.delta[0], state.perpendicular[0], (state.m + state.delta[0])
     (gain, slope, noise, _), slopes = _slopes(equations, t, state, weight, n)
     pull = omega * (gain + slope * delta)
     shrink = drift * (1 - 2 * nu / power)
@@ -66,7 +66,7 @@ def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
     derivatives[m_row, m_row] -= growth
     derivatives[delta_rows] = rho_derivatives - mean - np.outer(delta, growth_gradient)
     _diagonal(derivatives[delta_rows, delta_rows], -growth)
-    parts = [(perpendicular_rows, perpendicular, slopes[2]), (pair_rows, *state.between, slopes[3])][
+    parts = [(perpendicular_rows, perpendicular, slopes[2]), (pair_rows, *state.pair_products, slopes[3])][
         : 2 if equations.paired else 1
     ]
     for rows, part, source in parts:
@@ -106,8 +106,10 @@ def _slopes(
         return _numbers(equations.coefficients(t, point[0], Overlaps(*point[1:]), variance))
 
     first, derivatives = coefficients_at(arguments), np.zeros((4, n))
-    scale = np.hypot(fields.along, np.sqrt(fields.across))
-    for index, (value, size) in enumerate(zip(arguments, (1.0, scale, fields.across, fields.across), strict=True)):
+    scale = np.hypot(fields.parallel, np.sqrt(fields.perpendicular))
+    for index, (value, size) in enumerate(
+        zip(arguments, (1.0, scale, fields.perpendicular, fields.perpendicular), strict=True)
+    ):
         shifted = list(arguments)
         shifted[index] = value - STEP * size  # towards smaller cosines of pairs, which are at most 1
         derivatives += np.outer((first - coefficients_at(shifted)) / (STEP * size), rows[index])

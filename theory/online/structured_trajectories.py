@@ -74,7 +74,7 @@ def _atol(equations: Equations, last: float) -> np.ndarray:
         np.full(start.delta.shape, min_angle),
         np.broadcast_to(min_angle**2 * equations.share, start.delta.shape),
     )
-    pair_products = np.broadcast_to(min_angle**2 * equations.share, start.between.shape)
+    pair_products = np.broadcast_to(min_angle**2 * equations.share, start.pair_products.shape)
     return ATOL * np.concatenate(
         [np.ones(2 * equations.students), *map(np.ravel, (delta, perpendicular, pair_products))]
     )
