@@ -249,8 +249,6 @@ def _without(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
     """Return one value of each given key that the theory ignores.
 
     A value in `ignores` takes precedence over the first value in the config.
-
-    A value in `ignores` takes precedence over the first value in the config.
     """
     configured = {name: config[name] for name in config.keys() & ignores.keys()}
     first = {name: value[0] if isinstance(value, list) else value for name, value in configured.items()}

@@ -171,10 +171,10 @@ def range_of(name: str, wish: Optimal) -> Range:
 
 def _with(cell: Any, controls: Mapping[str, Control]) -> Any:
     """Return the cell with these controls instead of its `optimal` keys."""
-    others = dict(controls)
-    if fraction := others.pop(SHARE, None):
+    other_controls = dict(controls)
+    if fraction := other_controls.pop(SHARE, None):
         cell = replace(cell, protocol=replace(cell.protocol, share=fraction))
-    return replace(cell, controls=tuple({**dict(cell.controls), **others}.items()))
+    return replace(cell, controls=tuple({**dict(cell.controls), **other_controls}.items()))
 
 
 def _constant(cell: Any, name: str, value: float, wish: Optimal | None = None) -> Control:

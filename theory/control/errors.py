@@ -82,7 +82,7 @@ def _of_networks(_: NetworkCell, cells: Sequence[Any], times: np.ndarray) -> lis
 @_errors.register
 def _of_networks_of_tasks(_: NetworkTaskCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
     solutions = network_tasks.solve_cells(cells, times)
-    return [network_tasks.errors_of(cell, own) for cell, own in zip(cells, solutions, strict=True)]
+    return [network_tasks.errors_of(cell, units) for cell, units in zip(cells, solutions, strict=True)]
 
 
 def _nodes(last: float) -> tuple[np.ndarray, np.ndarray]:

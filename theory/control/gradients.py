@@ -43,7 +43,7 @@ class Controlled(Protocol):
     """Equations with controls: a static and therefore hashable argument of compiled programs."""
 
     def rates(self, setting: Any, given: Any, state: Array, controls: Array) -> Array:
-        """Return the time derivative of the state (C,) for these controls (n,) and given values."""
+        """Return the time derivative of the state (C,) for these controls (n,) and other inputs."""
 
     def error(self, setting: Any, state: Array) -> Array:
         """Return the error of the state (C,). The cost J is its logarithm at the last time."""
@@ -86,7 +86,7 @@ class Path(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Step length (n,) and given values on each segment."""
+    """Step length (n,) and other inputs on each segment."""
 
     widths: Array
     inputs: Any
@@ -95,7 +95,7 @@ class Course(NamedTuple):
 class Problem(NamedTuple):
     """A controlled system with its arguments, start and segments.
 
-    `setting` has run-time arguments, `start` the state at the first edge (C,), and `given` further values on each
+    `setting` has run-time arguments, `start` the state at the first edge (C,), and `inputs` further values on each
     segment: arrays whose first axis is the segment, or None. `controls` is the number of controls, and `step` the
     maximum step.
     """

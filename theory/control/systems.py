@@ -76,7 +76,7 @@ class NetworkOfOneTask:
 
     def rates(self, setting: Setting, given: OfSegment, state: Array, controls: Array) -> Array:
         """Return the time derivative of R, Q and v as one vector."""
-        current_setting = given.at(dict(zip(self.controls, controls, strict=True))).of_network(setting)
+        current_setting = given.replace_controls(dict(zip(self.controls, controls, strict=True))).of_network(setting)
         return field(self.equations, current_setting, state[:, None])[:, 0]
 
     def error(self, setting: Setting, state: Array) -> Array:
@@ -89,14 +89,14 @@ class OfSegment(NamedTuple):
 
     eta: Array
     noise: Array
-    shares: Array | None = None
+    probabilities: Array | None = None
     dropout: Array | None = None
 
-    def at(self, controls: Mapping[str, Array]) -> OfSegment:
+    def replace_controls(self, controls: Mapping[str, Array]) -> OfSegment:
         """Replace the values that are controlled."""
         fraction, replaced = controls.get(SHARE), {name: value for name, value in controls.items() if name != SHARE}
-        probabilities = self.shares if fraction is None else jnp.stack([fraction, 1 - fraction])
-        return self._replace(shares=probabilities, **replaced)
+        probabilities = self.probabilities if fraction is None else jnp.stack([fraction, 1 - fraction])
+        return self._replace(probabilities=probabilities, **replaced)
 
     def of_network(self, setting: Setting) -> Setting:
         """Return the run-time arguments of a network with these values, as a batch of one."""
@@ -115,14 +115,14 @@ class StudentOfTasks:
 
     def rates(self, setting: online_tasks.Setting, given: OfSegment, state: Array, controls: Array) -> Array:
         """Return the time derivative of log l and y."""
-        values = given.at(dict(zip(self.controls, controls, strict=True)))
+        values = given.replace_controls(dict(zip(self.controls, controls, strict=True)))
         rule: Any = replace(self.rule(**setting.parameters), eta=values.eta)
         length, y = jnp.exp(state[0]), jnp.clip(state[1:], SMALLEST, 2.0)
         theta = angle_from_versine(y)
         task_averages = Averages(
             *(part + 0.0 * theta for part in averages(rule, self.closed, theta, length, values.noise))
         )
-        growth, y_rate = online_tasks.task_rates(task_averages, length, y, setting, values.shares)
+        growth, y_rate = online_tasks.task_rates(task_averages, length, y, setting, values.probabilities)
         return jnp.append(growth, y_rate)
 
     def error(self, setting: online_tasks.Setting, state: Array) -> Array:
@@ -140,10 +140,10 @@ class NetworkOfTasks:
 
     def rates(self, setting: TaskSetting, given: OfSegment, state: Array, controls: Array) -> Array:
         """Return the time derivative of R, Q and the heads as one vector."""
-        values = given.at(dict(zip(self.controls, controls, strict=True)))
-        assert values.shares is not None
+        values = given.replace_controls(dict(zip(self.controls, controls, strict=True)))
+        assert values.probabilities is not None
         current_setting = setting._replace(network=values.of_network(setting.network))
-        return network_tasks.field(self.equations, current_setting, values.shares[:, None], state[:, None])[:, 0]
+        return network_tasks.field(self.equations, current_setting, values.probabilities[:, None], state[:, None])[:, 0]
 
     def error(self, setting: TaskSetting, state: Array) -> Array:
         r"""Return the mean :math:`\epsilon_g` of all tasks."""
@@ -221,7 +221,7 @@ def _of_network_of_tasks(cell: NetworkTaskCell, segments: Segments) -> Problem:
         [solution] = network_tasks.solve_cells([cell], [begin])
         units = type(units)(*(part[0] for part in solution))
     system = NetworkOfTasks(network_tasks.equations_of(cell), *_wanted(cell))
-    values = OfSegment(**_of_network_at(cell, segments), shares=_shares(cell, segments))
+    values = OfSegment(**_of_network_at(cell, segments), probabilities=_shares(cell, segments))
     setting, start = network_tasks.setting_of([cell]), network_tasks.packed(units)
     return Problem(system, setting, start, segments, values, len(system.controls))
 

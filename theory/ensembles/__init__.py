@@ -1,1 +1,1 @@
-"""Ensembles of online learners: errors of the vote, fluctuations of pairs and votes."""
+"""Ensembles of online learners: vote errors, and fluctuations of pairs and votes."""

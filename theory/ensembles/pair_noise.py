@@ -185,8 +185,6 @@ def _ridges(rule: Rule, length: float, slope: float, width: float) -> list[float
     """Return the y where conditional averages change.
 
     These are the kinks, and points some widths of the stability given y around each kink.
-
-    These are the kinks, and points some widths of the stability given y around each kink.
     """
     sides = (-WIDTHS, 0.0, WIDTHS)
     return [(edge + side * width) / nonzero(slope) for edge in rule.edges(length) for side in sides]

@@ -238,8 +238,6 @@ def _error_of_active(fields: Fields, at: LatticePoints, *units: Array) -> Array:
     """Average the error on the lattice over masks with these units active.
 
     The shape is (n, P, L), or (P, L) without dropout.
-
-    The shape is (n, P, L), or (P, L) without dropout.
     """
     if fields.masks is None:
         return at.error

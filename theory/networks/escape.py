@@ -200,10 +200,7 @@ def _noise(cell: NetworkCell, state: np.ndarray) -> float:
 
 
 def _passage(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
-    """Return the time when the solution exceeds the threshold, given u = exp(rate t) at early times.
-
-    This is the time at which u exceeds the threshold.
-    """
+    """Return the time when the solution exceeds the threshold, given u = exp(rate t) at early times."""
     R, Q, v = unpacked(equations_of(cell), plateau)
     start = NetworkStart.model_validate({"R": R + SMALL * ODD[:4].reshape(2, 2), "Q": Q, "v": v})
     times = np.linspace(0.0, 2 * np.log(1 / SMALL) / rate, 4001)

@@ -186,9 +186,8 @@ def error(near: Near, lane: Lane) -> Array:
 def packed(differences: Differences) -> Array:
     """Pack differences into rows (C, L).
 
-    The first rows are logarithms of the size of d and of the joint size. Then follow d and rho divided by these sizes.
-
-    The rows are logarithms of the size of d and of the joint size, then d and rho divided by these sizes.
+    The first two rows are the logarithms of the size of d and the joint size. Then follow d and rho divided by these
+    sizes.
     """
     rho, d = differences
     K, batch_size = len(d), d.shape[-1]

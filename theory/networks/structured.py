@@ -92,10 +92,10 @@ def start_of(cell: NetworkCell, modes: Modes) -> Units:
 def in_fields(directions: Directions, units: Units) -> Units:
     """Sum over modes (d, ...) to get the covariances of fields, R (K, M, L) and Q (K, K, L)."""
 
-    def summed(part: Array) -> Array:
+    def sum_modes(part: Array) -> Array:
         return jnp.sum(directions.variances[:, None, None] * part, axis=0)
 
-    return Units(summed(units.R), summed(units.Q), units.v)
+    return Units(sum_modes(units.R), sum_modes(units.Q), units.v)
 
 
 def rates(equations: Equations, setting: Setting, directions: Directions, units: Units) -> Units:
@@ -217,9 +217,9 @@ def _solution(equations: Equations, cell: NetworkCell, modes: Modes, rows: np.nd
     R, Q, v = unpacked(equations, modes.variances.size, rows.T)
     assert modes.teacher is not None
 
-    def summed(weights: np.ndarray) -> Units:
+    def sum_modes(weights: np.ndarray) -> Units:
         R_of_all, Q_of_all = (np.moveaxis(np.tensordot(weights, part, 1), -1, 0) for part in (R, Q))
         return Units(R_of_all, Q_of_all, v.T)
 
     field_power = float(modes.variances @ modes.teacher)
-    return Solution(summed(np.ones_like(modes.variances)), summed(modes.variances), field_power * cell.T)
+    return Solution(sum_modes(np.ones_like(modes.variances)), sum_modes(modes.variances), field_power * cell.T)

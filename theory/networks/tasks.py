@@ -72,11 +72,11 @@ def task_rates(equations: TaskEquations, setting: TaskSetting, units: Units, sha
     entries = one_task.every_entry(equations.network.K, equations.network.M)
     slower = network._replace(**{name: getattr(network, name) / batch for name in ("eta", "eta_v", "decay")})
 
-    def rates_of_one_task(w: Array, v: Array) -> Rates:
+    def compute_single_task_rates(w: Array, v: Array) -> Rates:
         return one_task.rates(equations.network, slower._replace(w=w), units._replace(v=v), entries)
 
     heads = jnp.broadcast_to(units.v, (len(network.w), *units.v.shape[1:]))
-    rates_by_task = jax.vmap(rates_of_one_task)(
+    rates_by_task = jax.vmap(compute_single_task_rates)(
         network.w, heads
     )  # averages depend on no weights: this computes them once
     weighted = Rates(*(batch * shares[:, None] * part for part in rates_by_task))

@@ -116,12 +116,12 @@ def _rule(equations: Equations, family: Family, setting: Setting) -> Rule:
 def _rates(equations: Equations, students: Students, setting: Setting) -> Students:
     """Return the time derivative of the students in one batch element."""
 
-    def under(family: Family) -> Callable[[Students], Students]:
+    def make_rule_rates(family: Family) -> Callable[[Students], Students]:
         rule, changes = _rule(equations, family, setting), setting.changes if equations.changing else None
         return lambda students: rates(rule, equations.closed, students, setting.flip, changes, equations.paired)
 
     inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
-    state: Students = jax.lax.switch(setting.rule, [under(family) for family in equations.rules], inside)
+    state: Students = jax.lax.switch(setting.rule, [make_rule_rates(family) for family in equations.rules], inside)
     return state
 
 

@@ -110,7 +110,7 @@ def _rates(equations: Equations, rows: Array, setting: Setting, shares: Array) -
     log_length, y, t = rows[0], jnp.clip(rows[1:-1], 0.0, 2.0), rows[-1]
     theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
 
-    def under(family: Family) -> Callable[[], tuple[Array, Array]]:
+    def make_rule_rates(family: Family) -> Callable[[], tuple[Array, Array]]:
         parameters = {name: setting.parameters[name] for name in family.reals}
         if equations.changing:
             parameters["eta"] = setting.changes.schedule.rate(parameters["eta"], t)
@@ -122,7 +122,7 @@ def _rates(equations: Equations, rows: Array, setting: Setting, shares: Array) -
 
         return rates
 
-    growth, y_rate = jax.lax.switch(setting.rule, [under(family) for family in equations.rules])
+    growth, y_rate = jax.lax.switch(setting.rule, [make_rule_rates(family) for family in equations.rules])
     return jnp.concatenate([growth[None], y_rate, jnp.ones(1)])
 
 
