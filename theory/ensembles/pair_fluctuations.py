@@ -433,7 +433,7 @@ def _noise(cell: OnlineCell, states: States, field: Field) -> PairFluctuations:
     D = _covariances(step, theta, c, drift)
     discrete = (dot(field.A, field.F[:, None]) + field.F_eta * field.log_eta_rate[:, None]) / 2
     discrete_c = (2 * dot(field.g, field.F) + field.h * field.F_c + field.F_c_eta * field.log_eta_rate) / 2
-    b_c = step.second + cell.decay * field.F_c_eta + _second_of_drift(step.mean, theta, c, drift)
+    b_c = step.second_order + cell.decay * field.F_c_eta + _second_of_drift(step.mean, theta, c, drift)
     return D._replace(bias=field.b - discrete, bias_c=b_c - discrete_c)
 
 
@@ -456,13 +456,13 @@ def _covariances(step: Products, theta: np.ndarray, c: np.ndarray, drift: float)
     outer, turned = 2 * drift * turn[:, :, None] * turn[:, None, :], 2 * drift * pair_turn[:, None] * turn
     means, paired, cosines = a[:, :, None] * a[:, None, :], a * pair[:, None], 2 * drift * pair_turn**2
     return PairFluctuations(
-        V1=step.one - means + outer,
-        V2=step.students - means + outer * c[:, None, None],
+        V1=step.a1_a1 - means + outer,
+        V2=step.a1_a2 - means + outer * c[:, None, None],
         W1=step.a1_c12 - paired + turned * (1 + c)[:, None],
-        W2=step.other - paired + turned * (2 * c)[:, None],
-        S0=step.same - pair**2 + cosines * 2 * (1 + c),
-        S1=step.sharing - pair**2 + cosines * (1 + 3 * c),
-        S2=step.disjoint - pair**2 + cosines * 4 * c,
+        W2=step.a3_c12 - paired + turned * (2 * c)[:, None],
+        S0=step.c12_c12 - pair**2 + cosines * 2 * (1 + c),
+        S1=step.c12_c13 - pair**2 + cosines * (1 + 3 * c),
+        S2=step.c12_c34 - pair**2 + cosines * 4 * c,
         bias=np.zeros_like(a),
         bias_c=np.zeros_like(c),
     )

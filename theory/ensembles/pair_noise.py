@@ -74,18 +74,18 @@ class Products(NamedTuple):
     r"""Averages over one example of products of two :math:`\xi`, for a = (log l, log theta) and c of equal students.
 
     `mean` (3,) is the average of (a, c12). The products are a1 a1 and a1 a2 (2, 2), a1 c12 and a3 c12 (2,), and the
-    scalars c12 c12, c12 c13 and c12 c34. `second` is the second order of c.
+    scalars c12 c12, c12 c13 and c12 c34. `second_order` is the second order of c.
     """
 
     mean: Array
-    one: Array
-    students: Array
+    a1_a1: Array
+    a1_a2: Array
     a1_c12: Array
-    other: Array
-    same: Array
-    sharing: Array
-    disjoint: Array
-    second: Array
+    a3_c12: Array
+    c12_c12: Array
+    c12_c13: Array
+    c12_c34: Array
+    second_order: Array
 
 
 def products(
@@ -120,8 +120,8 @@ def products(
     )
     averages = _averages(common, theta, c)
     if most < 3:
-        averages = averages._replace(other=np.zeros(2), sharing=np.zeros(()))
-    return averages if most > 3 else averages._replace(disjoint=np.zeros(()))
+        averages = averages._replace(a3_c12=np.zeros(2), c12_c13=np.zeros(()))
+    return averages if most > 3 else averages._replace(c12_c34=np.zeros(()))
 
 
 def _in_common_field(rule: Rule, theta: float, length: float, c: float, flip: float, nodes: int) -> Common:
@@ -222,14 +222,14 @@ def _averages(common: Common, theta: float, c: float) -> Products:
 
     return Products(
         mean=np.append(mean(a), mean(c12)),
-        one=mean(student @ G @ np.swapaxes(student, -1, -2)),
-        students=mean(a[..., :, None] * a[..., None, :]),
+        a1_a1=mean(student @ G @ np.swapaxes(student, -1, -2)),
+        a1_a2=mean(a[..., :, None] * a[..., None, :]),
         a1_c12=mean(dot(student, (G @ B_mu[..., None])[..., None, :, 0])),
-        other=mean(a * c12[..., None]),
-        same=mean(np.sum(GB * np.swapaxes(GB, -1, -2), axis=(-1, -2))),
-        sharing=mean(dot(B_mu, (G @ B_mu[..., None])[..., 0])),
-        disjoint=mean(c12**2),
-        second=mean(_second_order(common, G, c)),
+        a3_c12=mean(a * c12[..., None]),
+        c12_c12=mean(np.sum(GB * np.swapaxes(GB, -1, -2), axis=(-1, -2))),
+        c12_c13=mean(dot(B_mu, (G @ B_mu[..., None])[..., 0])),
+        c12_c34=mean(c12**2),
+        second_order=mean(_second_order(common, G, c)),
     )
 
 
