@@ -71,7 +71,7 @@ class Near:
         return np.minimum(np.arange(self.K), self.M)
 
     @property
-    def difference(self) -> np.ndarray:
+    def difference_index(self) -> np.ndarray:
         """The index of each student's u among the fields."""
         return self.M + 1 + np.arange(self.K)
 
@@ -126,7 +126,7 @@ def times_slope(near: Near, measure: Measure, tau: np.ndarray) -> Measure:
 def product_with_error(near: Near, measure: Measure, rows: Array, v: Array) -> Array:
     """Average e z (..., L) for a z with the covariances `rows` (n, ..., L) with the fields."""
     s, weight = legendre(NODES)
-    C, unit, u = measure.C, near.unit, near.difference
+    C, unit, u = measure.C, near.unit, near.difference_index
     projection_factor, mass_factor = _slope(near, C, s)
     with_u = C[unit, u][:, None] + _beside(s, rows) * C[u, u][:, None]
     products = rows[u][:, None] - with_u * _on_line(near, rows, s) * projection_factor
@@ -137,13 +137,13 @@ def square_of_error(near: Near, measure: Measure, v: Array) -> Array:
     """Average the square of e (..., L)."""
     s, weight = legendre(NODES)
     on_lines = times_slope(near, measure, s)
-    u = jnp.moveaxis(on_lines.C[near.difference, :, np.arange(near.K)], 1, 0)
+    u = jnp.moveaxis(on_lines.C[near.difference_index, :, np.arange(near.K)], 1, 0)
     return -jnp.einsum("kl,s,ks...l->...l", v, weight, product_with_error(near, on_lines, u, v))
 
 
 def _on_line(near: Near, rows: Array, tau: np.ndarray) -> Array:
     """Interpolate the rows (n, ...) of fields at x_k, giving (K, nodes, ...)."""
-    return rows[near.unit][:, None] + _beside(tau, rows) * rows[near.difference][:, None]
+    return rows[near.unit][:, None] + _beside(tau, rows) * rows[near.difference_index][:, None]
 
 
 def _slope(near: Near, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
@@ -151,7 +151,7 @@ def _slope(near: Near, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
 
     The first multiplies the terms that it subtracts from covariances, the second the mass.
     """
-    unit, u, t = near.unit, near.difference, _beside(tau, C[0])
+    unit, u, t = near.unit, near.difference_index, _beside(tau, C[0])
     variance = C[unit, unit][:, None] + t * (2 * C[unit, u][:, None] + t * C[u, u][:, None])
     if near.linear:
         return jnp.zeros_like(variance), jnp.ones_like(variance)
