@@ -50,7 +50,7 @@ def test_a_line_breaks_at_a_first_order_transition_and_nowhere_else():
 @pytest.mark.slow
 def test_a_transition_that_the_solver_does_not_state_is_drawn_as_a_slope(monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr(inference, "JUMPS", {})
+    monkeypatch.setattr(inference, "TRANSITION_VARIABLES", {})
     assert len(chart_of(transition(), "m").curves["theory"].data["x"]) == 1
 
 

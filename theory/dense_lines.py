@@ -155,7 +155,7 @@ def _spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -
 
 def broken_where_known(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:
     """Interrupt lines along an axis at the first-order transitions that their solver declares."""
-    transition = getattr(solver_of(scenario), "JUMPS", {}).get(axis)
+    transition = getattr(solver_of(scenario), "TRANSITION_VARIABLES", {}).get(axis)
     return broken(lines, axis, lines[transition]) if transition else lines
 
 

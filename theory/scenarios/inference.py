@@ -14,7 +14,7 @@ from theory.convex import bayes_optimal
 from theory.convex.state_evolution import errors, reached
 
 SOURCE = "state evolution and free entropy, N -> infinity"
-JUMPS = {"alpha": "alpha_alg"}  # axis: the variable with the position of its first-order transition
+TRANSITION_VARIABLES = {"alpha": "alpha_alg"}  # axis: the variable with the position of its first-order transition
 
 
 def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
