@@ -39,7 +39,7 @@ def caption(results: Results, shown: Sequence[str], at: str = "", runs: bool = F
     <i>K</i> = 3, <i>N</i> = 100
     """
     scenario = results.scenario
-    fixed = [
+    fixed_keys = [
         said_of(scenario, name, value)
         for name, value in scenario.axis_values().items()
         if name not in shown and not is_axis(value) and scenario.describe(name).numeric and not _is_off(value)
@@ -49,16 +49,18 @@ def caption(results: Results, shown: Sequence[str], at: str = "", runs: bool = F
     lines = ["thick: theory" if thick else "lines: theory"] if has_lines(results) else []
     if lines and series.has_bands(scenario):
         lines += [BAND + (f", {UNRESOLVED}" if series.lacks_bands(results) else "")]
-    known = scenario.variables | scenario.theory_only
-    levels = [typeset(known[level].symbol) for it in series.drawn(scenario).values() for level in it.levels]
+    variables = scenario.variables | scenario.theory_only
+    levels = [
+        typeset(variables[level].symbol) for variable in series.drawn(scenario).values() for level in variable.levels
+    ]
     dotted = [f"dotted: {', '.join(dict.fromkeys(levels))}"] if results.theory is not None and levels else []
-    return "; ".join([", ".join([*([at] if at else []), *fixed]), *seeds, *lines, *dotted])
+    return "; ".join([", ".join([*([at] if at else []), *fixed_keys]), *seeds, *lines, *dotted])
 
 
 def said_of(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Return the value of a key as HTML, in one piece."""
-    said = f"{value:,g}" if isinstance(value, int | float) else html.escape(in_steps(str(value)))
-    return f"{typeset(scenario.describe(name).label)}\u00a0=\u00a0{said}"
+    text = f"{value:,g}" if isinstance(value, int | float) else html.escape(in_steps(str(value)))
+    return f"{typeset(scenario.describe(name).label)}\u00a0=\u00a0{text}"
 
 
 def _is_off(value: Any) -> bool:
@@ -68,9 +70,13 @@ def _is_off(value: Any) -> bool:
 
 def has_lines(results: Results) -> bool:
     """True if theory has a value, and not bounds alone."""
-    theory, drawn = results.theory, series.drawn(results.scenario)
-    known = () if theory is None else [theory[name] for name, it in drawn.items() if name in theory and not it.bound]
-    return any(bool(np.isfinite(values).any()) for values in known)
+    theory, drawn_variables = results.theory, series.drawn(results.scenario)
+    curves = (
+        ()
+        if theory is None
+        else [theory[name] for name, variable in drawn_variables.items() if name in theory and not variable.bound]
+    )
+    return any(bool(np.isfinite(values).any()) for values in curves)
 
 
 def _points(seeds: int, runs: bool) -> str:

@@ -119,8 +119,8 @@ class Charts:
     def view(self) -> dict[str, Any]:
         """The settings of the switches, as a `View` has them."""
         log = (*(["x"] if self.log_x.value else []), *(["y"] if self.log_y.value else []))
-        shown = tuple(self.variables.value or ())
-        return {"show": shown, "over": self.unit.value, "log": log, "runs": self.runs.value}
+        variable_names = tuple(self.variables.value or ())
+        return {"show": variable_names, "over": self.unit.value, "log": log, "runs": self.runs.value}
 
     def present(self, on: bool) -> None:
         """Begin or end lecture mode: one chart, in large letters."""
@@ -147,30 +147,30 @@ class Charts:
     def show(self, picture: Picture) -> None:
         """Show results with no other axes than those of the layout."""
         self.picture = picture
-        known, self.drawn = self.drawn, series.drawn(picture.results.scenario)
+        previous_variables, self.drawn = self.drawn, series.drawn(picture.results.scenario)
         options: dict[str, str] = {}
         for name, variable in series.distinct(self.drawn).items():
             label = variable_label(variable)
             options[in_words(name) if label in options else label] = name
         if self.variables.options != options or self.wanted:
-            shown = series.of_interest(picture.results) or self.drawn
+            interesting = series.of_interest(picture.results) or self.drawn
             errors = [name for name in series.with_values(picture.results) if name.startswith("eps")]
-            every = dict.fromkeys([*errors[:1], *shown])  # the error, too, if theory has one value of it
-            first = sorted(every, key=lambda name: not name.startswith("eps"))
-            wanted = [name for name in self.wanted if name in self.drawn] or self._still(known)
+            defaults = dict.fromkeys([*errors[:1], *interesting])  # the error, too, if theory has one value of it
+            ordered_defaults = sorted(defaults, key=lambda name: not name.startswith("eps"))
+            selected = [name for name in self.wanted if name in self.drawn] or self._still(previous_variables)
             self.wanted, self.fresh = (), False
             with pn.param.param.discard_events(self.variables):
                 self.variables.options = options
-                self.variables.value = wanted or first[:OPEN]
+                self.variables.value = selected or ordered_defaults[:OPEN]
             self.variables.param.trigger("options", "value")
         self.draw()
 
     def _still(self, known: dict[str, Variable]) -> list[str]:
         """Return the variables that are shown and still there, and the controls that there were not before; none of a
         page that opens."""
-        shown = [] if self.fresh else [name for name in self.variables.value or () if name in self.drawn]
-        controls = [name for name, it in self.drawn.items() if it.role == "control" and name not in known]
-        return [*dict.fromkeys([*shown, *controls])] if shown else []
+        names = [] if self.fresh else [name for name in self.variables.value or () if name in self.drawn]
+        controls = [name for name, variable in self.drawn.items() if variable.role == "control" and name not in known]
+        return [*dict.fromkeys([*names, *controls])] if names else []
 
     def draw(self) -> None:
         """Draw the results; new charts are made only if their axes have changed."""
@@ -187,10 +187,10 @@ class Charts:
                 self._release(draw=False)  # they are curves of other axes
             self.axes = axes
             self._make(axes)
-        shown = self._fill(self.picture)
+        curves = self._fill(self.picture)
         if changed:  # only now: a chart that is drawn without data cannot find its ranges
             self._place()
-        self.legend.object = self._legend(shown)
+        self.legend.object = self._legend(curves)
         if self.panes and pn.state.curdoc is None:  # in a notebook, nobody else listens to the charts' data
             pn.io.push_notebook(*self.panes)
 
@@ -212,9 +212,9 @@ class Charts:
         results = self.picture.results
         self.plane = Plane(results, axes.plane, None, axes.look) if axes.plane else None
         variables = {} if axes.plane else {name: self.drawn[name] for name in axes.variables}
-        whole = not axes.scales.names and results.scenario.describe(axes.x).whole
+        integer_x = not axes.scales.names and results.scenario.describe(axes.x).whole
         xlabel = label_of(results, axes.x)
-        self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, whole, axes.look)
+        self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, integer_x, axes.look)
         above, below = self._above_and_below()
         self.aligned = bool(above and below)
         for chart in above:
@@ -237,13 +237,13 @@ class Charts:
     def _above_and_below(self) -> tuple[list[Chart], list[Chart]]:
         """The charts of controls, which lie below the others, after those."""
         assert self.grid is not None
-        every = self.grid.charts.values()
-        return [chart for chart in every if not chart.controlled], [chart for chart in every if chart.controlled]
+        charts = self.grid.charts.values()
+        return [chart for chart in charts if not chart.controlled], [chart for chart in charts if chart.controlled]
 
     def _place_below(self) -> None:
         """Let charts of controls have the x of the chart above them, and all have their axes of y in line."""
-        others, controls = self._above_and_below()
-        above, below = ([chart.figure for chart in charts] for charts in (others, controls))
+        main_charts, controls = self._above_and_below()
+        above, below = ([chart.figure for chart in charts] for charts in (main_charts, controls))
         for figure in (*above, *below):
             figure.min_border_left = LEFT
         for chart in controls:
@@ -263,38 +263,40 @@ class Charts:
         results, x = picture.results, picture.layout.x
         numeric = series.values(results.either, x).dtype.kind in "if"
         names = () if numeric else tuple(series.labels(results.either, x))
-        chosen = () if picture.plane else tuple(name for name in self.variables.value or () if name in self.drawn)
-        chosen = tuple(sorted(chosen, key=lambda name: self.drawn[name].role == "control"))  # below the others
-        if self.lecture and chosen:
-            chosen = (chosen[self.turned % len(chosen)],)
-        log_y = frozenset(name for name in chosen if self.log_y.value and self.drawn[name].role != "control")
+        names_shown = () if picture.plane else tuple(name for name in self.variables.value or () if name in self.drawn)
+        names_shown = tuple(
+            sorted(names_shown, key=lambda name: self.drawn[name].role == "control")
+        )  # below the others
+        if self.lecture and names_shown:
+            names_shown = (names_shown[self.turned % len(names_shown)],)
+        log_y = frozenset(name for name in names_shown if self.log_y.value and self.drawn[name].role != "control")
         scales = Scales(names, self.log_x.value and not picture.plane, log_y)
         look = Look(LECTURE if self.lecture else 1.0, self.dark)
-        return Axes(chosen, x, scales, "" if picture.plane else self.unit.value, picture.plane, look)
+        return Axes(names_shown, x, scales, "" if picture.plane else self.unit.value, picture.plane, look)
 
     def _legend(self, shown: Sequence[Curve]) -> str:
         """Return what is shown in words, and the curves that have no labels at their ends."""
-        named = [(index, curve.label) for index, curve in enumerate(shown) if curve.label]
+        labelled = [(index, curve.label) for index, curve in enumerate(shown) if curve.label]
         look = Look(dark=self.dark)
         chips = [
             f'<span style="white-space:nowrap"><span style="color:{look.hue(index)}" aria-hidden="true">'
             f"{GLYPHS[MARKERS[index % len(MARKERS)]]}</span> {html.escape(label)}</span>"
-            for index, label in (named if len(named) < 2 or (self.axes and self.axes.scales.names) else ())
+            for index, label in (labelled if len(labelled) < 2 or (self.axes and self.axes.scales.names) else ())
         ]
         first = next(iter(self.grid.charts.values()), None) if self.grid else None
         chips += [
             f'<span style="white-space:nowrap">{GLYPHS_OPEN[MARKERS[index % len(MARKERS)]]} {html.escape(words)}</span>'
             for index, words in enumerate(first.words_of_markers(first.shown) if first else ())
         ]
-        held = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
+        held_text = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
         charts = self.grid.charts.values() if self.grid else ()
-        bounds = {where for chart in charts if (where := chart.bounds_shown) is not None}
-        said = [self.picture.caption if self.picture else "", *(["dashed: bounds"] if True in bounds else [])]
-        said += ["bounds of theory lie beyond the charts"] if bounds == {False} else []
-        said += ["thin: guides to the eye"] if any(chart.shows_guides for chart in charts) else []
-        said += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
-        words = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(said)}</span>'
-        return " &ensp; ".join([*chips, *held, words])
+        bounds = {bound_visible for chart in charts if (bound_visible := chart.bounds_shown) is not None}
+        notes = [self.picture.caption if self.picture else "", *(["dashed: bounds"] if True in bounds else [])]
+        notes += ["bounds of theory lie beyond the charts"] if bounds == {False} else []
+        notes += ["thin: guides to the eye"] if any(chart.shows_guides for chart in charts) else []
+        notes += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
+        notes_html = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(notes)}</span>'
+        return " &ensp; ".join([*chips, *held_text, notes_html])
 
     def _switched(self, changed: Callable[[], None]) -> None:
         self.draw()
@@ -307,11 +309,11 @@ class Charts:
         """Keep all that is shown, dashed and fainter, below what is shown next."""
         if self.picture is None or self.grid is None:
             return
-        shown = self.picture.results, self.picture.layout
+        results_and_layout = self.picture.results, self.picture.layout
         if self.plane is not None:
-            self.held = {self._plane_name(): self.plane.curves(*shown)}
+            self.held = {self._plane_name(): self.plane.curves(*results_and_layout)}
         else:
-            self.held = {name: self.grid.curves(name, *shown, self.runs.value) for name in self.drawn}
+            self.held = {name: self.grid.curves(name, *results_and_layout, self.runs.value) for name in self.drawn}
         self.release.visible = True
         self.draw()
 
@@ -326,6 +328,6 @@ def _hues(results: Results, layout: Layout) -> int:
     """Return the number of curves until a colour returns with the next marker, as where theory does not depend on an
     axis such as N; 0 if each has both to itself."""
     ignored = series.ignored_in_the_limit(results.scenario)
-    others = [results.either.sizes[axis] for axis in layout.colours if axis not in ignored]
-    number = math.prod(others)
-    return number if len(others) < len(layout.colours) and number > 1 else 0
+    sizes = [results.either.sizes[axis] for axis in layout.colours if axis not in ignored]
+    number = math.prod(sizes)
+    return number if len(sizes) < len(layout.colours) and number > 1 else 0

@@ -49,8 +49,8 @@ def offered(scenario: AbstractScenario | None) -> dict[str, list[Any]]:
 def control_menus(choice: str, config: Mapping[str, Any], given: Mapping[str, list[Any]]) -> list[ControlMenu]:
     """Return a menu for each key that changes with time in the config of a page, or among the values `given` of it."""
     kind = kinds()[choice]
-    every = {name: given.get(name, _listed(config.get(name))) for name in settings.controllable(kind)}
-    return [_menu(choice, name, config, values) for name, values in every.items() if _changes(values)]
+    values_by_key = {name: given.get(name, _listed(config.get(name))) for name in settings.controllable(kind)}
+    return [_menu(choice, name, config, values) for name, values in values_by_key.items() if _changes(values)]
 
 
 def _menu(choice: str, name: str, config: Mapping[str, Any], values: list[Any]) -> ControlMenu:
@@ -59,7 +59,7 @@ def _menu(choice: str, name: str, config: Mapping[str, Any], values: list[Any]) 
     key = kinds()[choice].describe(name)
     forms = {CONSTANT: Form(CONSTANT, (), lambda: None, lambda value: None if is_over_time(value) else ())}
     if len(functions) > 1:
-        forms |= {str(at): _given(value) for at, value in enumerate(functions) if value != OPTIMAL}
+        forms |= {str(index): _given(value) for index, value in enumerate(functions) if value != OPTIMAL}
     forms[STEP] = _step(choice, name, functions, _last(config))
     if name in kinds()[choice].OPTIMAL:
         forms[OPTIMAL] = Form(OPTIMAL, (), lambda: OPTIMAL, lambda value: () if value == Optimal() else None)
@@ -78,13 +78,20 @@ def _given(value: Any) -> Form:
 
 def _step(choice: str, name: str, functions: Sequence[Any], last: float) -> Form:
     """One step, whose sliders begin at those of the first function that is one, in the middle if none is."""
-    known = (_of_step(control_from(value)) for value in functions)
+    step_values = (_of_step(control_from(value)) for value in functions)
     low, high, _ = settings.range_of(choice, name)
-    before, after, at = next((it for it in known if it is not None), (low, high, last / 2))
+    before, after, time = next(
+        (values_of_step for values_of_step in step_values if values_of_step is not None), (low, high, last / 2)
+    )
     levels = tuple(map(settings.rounded, np.linspace(low, high, STOPS + 1).tolist()))
     times = tuple(map(settings.rounded, np.linspace(0, last, STOPS + 1)[1:-1].tolist()))
-    sliders = Slider("before", levels, before), Slider("after", levels, after), Slider("step at t", times, at)
-    return Form("one step", sliders, lambda one, other, t: {"at": [0, t], "is": [one, other]}, _of_step)
+    sliders = Slider("before", levels, before), Slider("after", levels, after), Slider("step at t", times, time)
+    return Form(
+        "one step",
+        sliders,
+        lambda level_before, level_after, t: {"at": [0, t], "is": [level_before, level_after]},
+        _of_step,
+    )
 
 
 def _last(config: Mapping[str, Any]) -> float:
@@ -106,9 +113,9 @@ def constant_in(values: Any, default: float) -> float:
     >>> constant_in([{"at": [0, 5], "is": [0.2, 0]}, 0.1], 0), constant_in({"at": [0, 5], "is": [0.2, 0]}, 0)
     (0.1, 0.2)
     """
-    read = [_read(value) for value in _listed(values)]
-    numbers = [value for value in read if not is_over_time(value)]
-    return float(next(iter([*numbers, *(it for value in read for it in numbers_in(value))]), default))
+    parsed = [_read(value) for value in _listed(values)]
+    numbers = [value for value in parsed if not is_over_time(value)]
+    return float(next(iter([*numbers, *(number for value in parsed for number in numbers_in(value))]), default))
 
 
 def _read(value: Any) -> Any:
@@ -117,8 +124,8 @@ def _read(value: Any) -> Any:
 
 def _changes(written: Any) -> bool:
     """True if a value in a config, or one of several, is a function of time."""
-    every = _listed(written)
-    return any(value == OPTIMAL or is_section(value) for value in every)
+    values = _listed(written)
+    return any(value == OPTIMAL or is_section(value) for value in values)
 
 
 def _listed(written: Any) -> list[Any]:

@@ -84,7 +84,9 @@ class FormMenu:
             size="small",
             visible=bool(forms),
         )
-        self.sliders = {of: self._sliders(form, values if of == name else ()) for of, form in forms.items()}
+        self.sliders = {
+            form_name: self._sliders(form, values if form_name == name else ()) for form_name, form in forms.items()
+        }
         self.widgets = [self.menu, *(slider for sliders in self.sliders.values() for slider in sliders)]
         self.began = self._state()
         self.arrange()
@@ -101,10 +103,10 @@ class FormMenu:
     @property
     def inapplicable(self) -> set[str]:
         """The keys that apply to other forms alone."""
-        every = {key for form in self.forms.values() for key in form.keys}
+        all_keys = {key for form in self.forms.values() for key in form.keys}
         if self.menu.value == GIVEN:
-            return {key for key in every if self.opened.get(key) is None}
-        return every - {*self.forms[self.menu.value].keys}
+            return {key for key in all_keys if self.opened.get(key) is None}
+        return all_keys - {*self.forms[self.menu.value].keys}
 
     def arrange(self) -> None:
         """Show the sliders of the form that is chosen."""
@@ -124,8 +126,8 @@ class FormMenu:
 
     def _form_of(self, value: Any) -> tuple[str, tuple[Any, ...]]:
         """The form of a value, and the values of its sliders."""
-        found = ((name, form.values(value)) for name, form in self.forms.items())
-        return next(((name, values) for name, values in found if values is not None), (GIVEN, ()))
+        candidates = ((name, form.values(value)) for name, form in self.forms.items())
+        return next(((name, values) for name, values in candidates if values is not None), (GIVEN, ()))
 
     @staticmethod
     def _sliders(form: Form, values: tuple[Any, ...]) -> list[Any]:

@@ -30,10 +30,16 @@ def written(view: View) -> str:
     >>> written(View({"rule": ["hebb", "adatron"], "K": 11, "t": 50}, x="K", log=("x",)))
     'rule=hebb,adatron&K=11&t=50&view.x=K&view.log=x'
     """
-    shown = {"x": view.x, "show": list(view.show), "over": view.over, "log": list(view.log) or "none", "at": view.at}
-    shown["runs"] = "yes" if view.runs else ""
-    kept = {f"{VIEW}.{name}": value for name, value in shown.items() if value not in ("", [], None)}
-    pairs = {name: _text(value) for name, value in {**view.config, **kept}.items()}
+    settings_by_name = {
+        "x": view.x,
+        "show": list(view.show),
+        "over": view.over,
+        "log": list(view.log) or "none",
+        "at": view.at,
+    }
+    settings_by_name["runs"] = "yes" if view.runs else ""
+    view_pairs = {f"{VIEW}.{name}": value for name, value in settings_by_name.items() if value not in ("", [], None)}
+    pairs = {name: _text(value) for name, value in {**view.config, **view_pairs}.items()}
     return urlencode(pairs, safe=",:[]{}")
 
 
@@ -53,8 +59,8 @@ def read(query: str | Iterable[tuple[str, str]], files: Sequence[Any] = ()) -> V
     if not pairs:
         return None
     try:
-        given, _ = overridden({}, [f"{name}={value}" for name, value in pairs])
-        return _checked(given, files)
+        config, _ = overridden({}, [f"{name}={value}" for name, value in pairs])
+        return _checked(config, files)
     except StatmechError as problem:
         raise ConfigError(f"link: {problem}") from None
 
@@ -66,18 +72,18 @@ def checked(view: View, choice: str) -> View:
     scenario = scenario_from(settings.config_of(choice, view.config, x))
     if why := without_page(scenario):
         raise ConfigError(why)
-    held, _ = settings.held_of(scenario, x)
-    ends = {name: view.config[name] for name in view.config if name in held and is_number(view.config[name])}
-    known = drawn(scenario)
-    unknown = [name for name in view.show if name not in known]
+    held_config, _ = settings.held_of(scenario, x)
+    ends = {name: view.config[name] for name in view.config if name in held_config and is_number(view.config[name])}
+    variables = drawn(scenario)
+    unknown = [name for name in view.show if name not in variables]
     if unknown:
-        raise ConfigError(not_known(unknown[0], "a variable", known))
-    return replace(view, config={**held, **ends}, x=x)
+        raise ConfigError(not_known(unknown[0], "a variable", variables))
+    return replace(view, config={**held_config, **ends}, x=x)
 
 
 def _checked(given: dict[str, Any], files: Sequence[Any]) -> View:
-    shown = given.pop(VIEW, {})
-    if not isinstance(shown, Mapping):
+    view_settings = given.pop(VIEW, {})
+    if not isinstance(view_settings, Mapping):
         raise ConfigError(f"{VIEW} is a section: {VIEW}.x=K")
     choice = settings.named_in(given)
     if not choice:
@@ -86,7 +92,7 @@ def _checked(given: dict[str, Any], files: Sequence[Any]) -> View:
         raise ConfigError(FILES.format("link"))
     start = {name: value for name, value in settings.page_of(choice).start.items() if name not in given}
     needed = {name: start[name] for name in start if kinds()[choice].model_fields.get(name, _NOT).is_required()}
-    return checked(_view({**needed, **given}, dict(shown), choice), choice)
+    return checked(_view({**needed, **given}, dict(view_settings), choice), choice)
 
 
 class _NOT:
@@ -101,28 +107,28 @@ def _view(given: dict[str, Any], shown: dict[str, Any], choice: str) -> View:
     for name in shown:
         if name not in SETTINGS:
             raise ConfigError(f"{VIEW}.{name}: {not_known(name, 'a setting of the view', SETTINGS)}")
-    x, over, at = shown.get("x", ""), shown.get("over", ""), shown.get("at")
+    x, over, time = shown.get("x", ""), shown.get("over", ""), shown.get("at")
     if x and x not in settings.abscissas(choice):
         raise ConfigError(not_known(str(x), "an abscissa", settings.abscissas(choice)))
     if over not in NORMALISED:
         raise ConfigError(not_known(str(over), "a unit", [name for name in NORMALISED if name]))
-    if at is not None and not is_number(at):
-        raise ConfigError(f"{VIEW}.at must be a number, not {json.dumps(at, default=str)}")
+    if time is not None and not is_number(time):
+        raise ConfigError(f"{VIEW}.at must be a number, not {json.dumps(time, default=str)}")
     log = tuple(name for name in _words(shown.get("log", ["x"])) if name in ("x", "y"))
     runs = shown.get("runs") == "yes"
-    return View(given, str(x), tuple(_words(shown.get("show", []))), str(over), log, at, runs)
+    return View(given, str(x), tuple(_words(shown.get("show", []))), str(over), log, time, runs)
 
 
 def _words(given: Any) -> list[str]:
-    return [str(one) for one in (given if isinstance(given, list) else [given])]
+    return [str(item) for item in (given if isinstance(given, list) else [given])]
 
 
 def _text(value: Any) -> str:
     """Return a value as an override of the command line holds it."""
     if isinstance(value, list) and len(value) == 1 and _is_word(value[0]):
         return str(value[0])
-    if isinstance(value, list) and len(value) > 1 and all(is_number(one) or _is_word(one) for one in value):
-        return ",".join(one if isinstance(one, str) else f"{one:.12g}" for one in value)
+    if isinstance(value, list) and len(value) > 1 and all(is_number(item) or _is_word(item) for item in value):
+        return ",".join(item if isinstance(item, str) else f"{item:.12g}" for item in value)
     if _is_word(value):
         return str(value)
     return f"{value:.12g}" if is_number(value) else json.dumps(value)

@@ -177,11 +177,11 @@ class Live:
 
         A new page has the scenario without optima until then.
         """
-        others = page_theory.without_optima(scenario)
+        without_optimum = page_theory.without_optima(scenario)
         if self.theory is None:
-            self._solve(others)
+            self._solve(without_optimum)
         token = self.background.stop()
-        self.message("progress", SEARCHING + (UNTIL_THEN if self.scenario == others else BEFORE))
+        self.message("progress", SEARCHING + (UNTIL_THEN if self.scenario == without_optimum else BEFORE))
 
         def search() -> None:
             if token == self.background.token:
@@ -201,10 +201,10 @@ class Live:
         either = self.results.either
         swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.along]
         curves = [axis for axis in settings.page_of(self.choice).curves if axis != self.along]
-        many = [axis for axis in (*swept, *curves) if either.sizes[axis] > 1]
+        curve_axes = [axis for axis in (*swept, *curves) if either.sizes[axis] > 1]
         ignored = series.ignored_in_the_limit(self.scenario)
-        many.sort(key=lambda axis: axis not in ignored)  # so that colours return with the next marker
-        colours = tuple(many) or (self.learning,)
+        curve_axes.sort(key=lambda axis: axis not in ignored)  # so that colours return with the next marker
+        colours = tuple(curve_axes) or (self.learning,)
         rest = tuple(axis for axis in series.axes(either) if axis not in (self.along, *colours))
         return Layout(self.along, colours, rest)
 
@@ -218,11 +218,11 @@ class Live:
         results = series.sliced(with_functions(self.results), last)
         if self.plane is not None:
             results = self._so_far(results)
-        axis, at = self.player.axis, ""
+        axis, time_text = self.player.axis, ""
         if axis in layout.rest:
-            at = said_of(self.scenario, axis, self.player.at)
+            time_text = said_of(self.scenario, axis, self.player.at)
         return Picture(
-            results, layout, self.plane, caption(self.results, (self.along, *layout.colours), at, self.runs())
+            results, layout, self.plane, caption(self.results, (self.along, *layout.colours), time_text, self.runs())
         )
 
     @property
@@ -240,11 +240,11 @@ class Live:
 
     def _turn(self) -> None:
         """Lay another key along x: its slider now says up to which value, and those before state one value again."""
-        kept = (self.learning, *(name for name in self.given if settings.is_recorded(self.choice, name)))
+        list_keys = (self.learning, *(name for name in self.given if settings.is_recorded(self.choice, name)))
         if self.several.value == self.along:
             self.several.value = ""
-        kept += (self.several.value,)
-        lists = {name: v[-1] for name, v in self.given.items() if isinstance(v, list) and name not in kept}
+        list_keys += (self.several.value,)
+        lists = {name: v[-1] for name, v in self.given.items() if isinstance(v, list) and name not in list_keys}
         self.given = {**self.given, **lists}
         if self.plane is None and self.along in self.sliders:
             slider = self.sliders[self.along]
@@ -305,30 +305,30 @@ class Live:
         """Return the keys as the controls state them: of a key along x, the largest value."""
         if not self.chosen.value:
             raise ConfigError(f"choose at least one {self.learning}")
-        given = {**self.given, self.learning: list(self.chosen.value), "seeds": self.seeds.value}
+        config = {**self.given, self.learning: list(self.chosen.value), "seeds": self.seeds.value}
         for menu in self.menus:
-            given |= menu.config if menu.key != self.along else {}
+            config |= menu.config if menu.key != self.along else {}
         if self.band.visible:
-            given[CORRECTIONS] = self.band.value
+            config[CORRECTIONS] = self.band.value
         for name, slider in self.sliders.items():
             if slider.visible:
-                given[name] = settings.moved(given.get(name), slider.value)
+                config[name] = settings.moved(config.get(name), slider.value)
         if self.several.value:
             listed = self.listed[1] if self.several.value == self.listed[0] else ()
             typed = config_from(self.values.value or "", listed)
             several, _ = overridden({}, [f"{self.several.value}=[{typed}]"])
-            given |= {name: values[0] if len(values) == 1 else values for name, values in several.items()}
-        return {name: value for name, value in given.items() if name not in self._inapplicable}
+            config |= {name: values[0] if len(values) == 1 else values for name, values in several.items()}
+        return {name: value for name, value in config.items() if name not in self._inapplicable}
 
     def _read(self) -> Any:
         try:
             config = settings.config_of(self.choice, self._given(), self.x.value)
-            given, _ = overridden(config, shlex.split(self.more_keys.value or ""))
+            full_config, _ = overridden(config, shlex.split(self.more_keys.value or ""))
         except ValueError as problem:
             raise ConfigError(f"other keys: {problem}") from None
-        if any(file not in settings.files(self.given) for file in settings.files(given)):
+        if any(file not in settings.files(self.given) for file in settings.files(full_config)):
             raise ConfigError(FILES.format("other keys"))
-        return scenario_from(given)
+        return scenario_from(full_config)
 
     def _refine(self) -> None:
         """Draw theory as a smooth line, where that would have delayed a drag."""
@@ -345,17 +345,17 @@ class Live:
 
     def _simulate(self) -> None:
         seeds, seconds = self.scenario.seeds, estimate(self.scenario).seconds
-        fit = seeds
-        while fit > FIRST and seconds * fit / seeds > self.longest.value:
-            fit = max(FIRST, fit // 2)
-        if seconds * fit / seeds > self.longest.value:
+        num_seeds = seeds
+        while num_seeds > FIRST and seconds * num_seeds / seeds > self.longest.value:
+            num_seeds = max(FIRST, num_seeds // 2)
+        if seconds * num_seeds / seeds > self.longest.value:
             self.background.stop()
-            self.message("progress", f"not simulated: it would take about {_duration(seconds * fit / seeds)}")
+            self.message("progress", f"not simulated: it would take about {_duration(seconds * num_seeds / seeds)}")
             self.anyway.visible = True
             return
-        self.left_out = f" of {seeds}: all would take about {_duration(seconds)}" if fit < seeds else ""
-        first = fit if seconds * fit / seeds <= AT_ONCE else self._first
-        self.background.start(self.scenario.model_copy(update={"seeds": fit}), first)
+        self.left_out = f" of {seeds}: all would take about {_duration(seconds)}" if num_seeds < seeds else ""
+        first = num_seeds if seconds * num_seeds / seeds <= AT_ONCE else self._first
+        self.background.start(self.scenario.model_copy(update={"seeds": num_seeds}), first)
 
     def _simulate_all(self) -> None:
         """Simulate all seeds, however long it takes."""
@@ -383,8 +383,10 @@ class Live:
 
     def _abscissas(self, x: str) -> Any:
         symbols = {settings.symbol(self.choice, name): name for name in self._may_lie_along_x()}
-        both = {f"{one}–{other} plane": name for name, (one, other) in settings.planes(self.choice).items()}
-        return pmui.Select(label="x", options=symbols | both, value=x, width=124, margin=(4, 6), size="small")
+        plane_labels = {
+            f"{first}–{second} plane": name for name, (first, second) in settings.planes(self.choice).items()
+        }
+        return pmui.Select(label="x", options=symbols | plane_labels, value=x, width=124, margin=(4, 6), size="small")
 
     def _may_lie_along_x(self) -> list[str]:
         page = settings.page_of(self.choice)
@@ -409,11 +411,11 @@ class Live:
 
     def _value(self, name: str) -> Any:
         """The value that a slider begins with: of several the last, for a key without any the first possible one."""
-        given = self.given.get(name, settings.default_of(self.choice, name))
+        value = self.given.get(name, settings.default_of(self.choice, name))
         if name in self.controls:
-            return constant_in(self.functions.get(name, given), settings.default_of(self.choice, name))
-        given = settings.stops_of(self.choice, name)[0] if given is None else given
-        return given[-1] if isinstance(given, list) else given
+            return constant_in(self.functions.get(name, value), settings.default_of(self.choice, name))
+        value = settings.stops_of(self.choice, name)[0] if value is None else value
+        return value[-1] if isinstance(value, list) else value
 
     def _retitle(self) -> None:
         """Name the sliders, and hide those of keys that do not apply."""
@@ -422,13 +424,13 @@ class Live:
         for name, control in self.controls.items():
             control.show(name != self.along)
         self._keep_within()
-        upto = {self.along, *([settings.page_of(self.choice).along] if self._usual_is_recorded() else [])}
-        chosen = settings.chosen_in(self.choice, {**self.given, self.learning: self.chosen.value or ()})
+        end_keys = {self.along, *([settings.page_of(self.choice).along] if self._usual_is_recorded() else [])}
+        learner_names = settings.chosen_in(self.choice, {**self.given, self.learning: self.chosen.value or ()})
         for name, slider in self.sliders.items():
-            needed = settings.has(self.choice, chosen, name) and name not in self._inapplicable
+            needed = settings.has(self.choice, learner_names, name) and name not in self._inapplicable
             needed &= name in settings.page_of(self.choice).within or self._is_given(name)
             needed &= name not in self.controls or name == self.along or self.controls[name].is_constant
-            title = settings.symbol(self.choice, name) + (" up to" if name in upto else "")
+            title = settings.symbol(self.choice, name) + (" up to" if name in end_keys else "")
             sliders.entitle(slider, title, needed and name != self.several.value)
 
     @property
@@ -458,13 +460,13 @@ class Live:
     def _part(self) -> None:
         """Draw several values of another key as curves."""
         name = self.several.value
-        near = ""
+        values_text = ""
         if name:
             slider = self.sliders.get(name)  # None for words and sections, which a config has listed
-            near = line_from(settings.values_near(self.choice, name, slider.value) if slider else self.listed[1])
-        if self.values.value == near:
+            values_text = line_from(settings.values_near(self.choice, name, slider.value) if slider else self.listed[1])
+        if self.values.value == values_text:
             self.update()
-        self.values.param.update(visible=bool(name), value=near)
+        self.values.param.update(visible=bool(name), value=values_text)
 
     def _may_be_curves(self, given: str) -> list[str]:
         """Return the keys whose values may be curves: those that have sliders, and one that has several values."""
@@ -475,15 +477,21 @@ class Live:
     def described(self, name: str) -> str:
         """Return a key with its values, and the control that sets others."""
         value, title = self.given[name], settings.symbol(self.choice, name)
-        said = line_from(value if isinstance(value, list) else [value])
-        chosen = name in self.sliders or any(menu.key == name for menu in self.menus if menu.menu.visible)
-        place = f"with the control {title}" if chosen else "under other keys, in the drawer"
-        return f"{title} = {said} (choose others {'in the field values' if name == self.several.value else place})"
+        values_text = line_from(value if isinstance(value, list) else [value])
+        has_control = name in self.sliders or any(menu.key == name for menu in self.menus if menu.menu.visible)
+        control_hint = f"with the control {title}" if has_control else "under other keys, in the drawer"
+        return f"{title} = {values_text} (choose others {'in the field values' if name == self.several.value else control_hint})"
 
     def step(self, number: int) -> str:
         """Move the slider that was moved last, or the first, by so many steps; return what it says then."""
-        seen = [slider for slider in self.sliders.values() if slider.visible]
-        slider = self.moved if self.moved in seen else self.player.slider if self.player.slider.visible else seen[0]
+        visible_sliders = [slider for slider in self.sliders.values() if slider.visible]
+        slider = (
+            self.moved
+            if self.moved in visible_sliders
+            else self.player.slider
+            if self.player.slider.visible
+            else visible_sliders[0]
+        )
         sliders.step(slider, number)
         return f"← {slider.label} = {slider.value:g} →" if not isinstance(slider.value, str) else slider.label
 

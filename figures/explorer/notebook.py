@@ -31,13 +31,13 @@ def _opened(given: AbstractScenario | str | Path | None, overrides: dict[str, An
         choice = next(iter(pages()))
         start = started(choice, pages()[choice].view)
         return None, None, started(choice, _with(start, overrides))
-    found = given if isinstance(given, AbstractScenario) else config.load(given, data=True)
+    opened_scenario = given if isinstance(given, AbstractScenario) else config.load(given, data=True)
     if overrides:
-        found = scenario_from({**found.config(), **overrides})
-    if why := without_page(found):
+        opened_scenario = scenario_from({**opened_scenario.config(), **overrides})
+    if why := without_page(opened_scenario):
         raise ConfigError(why)
     name = "" if isinstance(given, AbstractScenario) else config.shipped_name(given)
-    return None, None, opening(found, named(found, name))[0]
+    return None, None, opening(opened_scenario, named(opened_scenario, name))[0]
 
 
 def _with(view: View, overrides: dict[str, Any]) -> View:

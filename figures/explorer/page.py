@@ -199,8 +199,8 @@ class Page:
             problem = sentence(failure)
         choice, view, cut = opened(scenario, view)
         self._menus(choice)
-        own = scenario is not None and settings.choice_of(scenario) == choice
-        self._open(choice, view, curricula.offered(scenario) if own else {})
+        is_same_kind = scenario is not None and settings.choice_of(scenario) == choice
+        self._open(choice, view, curricula.offered(scenario) if is_same_kind else {})
         if problem:
             self._say("warning", problem)
         elif cut := [name for name in cut if name not in self.source.controls]:  # which have a menu
@@ -306,12 +306,18 @@ class Page:
         scenario = self.source.scenario
         self.yaml.value = config.written(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
-        stated = {name: scenario.equation_of(name) for name in scenario.chosen()}
+        equations_by_name = {name: scenario.equation_of(name) for name in scenario.chosen()}
         kinds = scenario.classes()
-        named = (NAMED % (_named(kind_label(kinds, name)), it) for name, it in stated.items() if it)
-        equations = [_safe(it) for it in (*scenario.stated_equations, *named)]
+        named_equations = (
+            NAMED % (_named(kind_label(kinds, name)), equation)
+            for name, equation in equations_by_name.items()
+            if equation
+        )
+        equations = [_safe(equation) for equation in (*scenario.stated_equations, *named_equations)]
         if equations != [pane.name for pane in self.equations]:
-            self.equations.objects = [pn.pane.LaTeX(f"$${it}$$", name=it, **EQUATION) for it in equations]
+            self.equations.objects = [
+                pn.pane.LaTeX(f"$${equation}$$", name=equation, **EQUATION) for equation in equations
+            ]
 
     def _say(self, severity: str, message: str) -> None:
         """Show a message, or the progress of the simulation; an empty message removes an error."""
@@ -363,12 +369,14 @@ def _literal(text: str) -> str:
     >>> _literal("eta: <b>")
     'eta&#58; &#60;b&#62;'
     """
-    return "".join(it if it.isalnum() or it.isspace() else f"&#{ord(it)};" for it in text)
+    return "".join(
+        character if character.isalnum() or character.isspace() else f"&#{ord(character)};" for character in text
+    )
 
 
 def _named(name: str) -> str:
     """Return a name for LaTeX's text mode, without characters that are special in LaTeX or HTML."""
-    return "".join(it if it.isalnum() or it in " _-.,:+()" else "?" for it in name)
+    return "".join(character if character.isalnum() or character in " _-.,:+()" else "?" for character in name)
 
 
 def _safe(equation: str) -> str:
@@ -383,8 +391,8 @@ def views(choice: str) -> dict[str, View]:
 
 def started(choice: str, view: View) -> View:
     """Return a view with the config that pages of this kind start with, where it has no other."""
-    given = {**settings.page_of(choice).start, **view.config}
-    return link.checked(replace(view, config={name: v for name, v in given.items() if v is not None}), choice)
+    config = {**settings.page_of(choice).start, **view.config}
+    return link.checked(replace(view, config={name: v for name, v in config.items() if v is not None}), choice)
 
 
 def opened(scenario: AbstractScenario | None = None, view: View | None = None) -> tuple[str, View, list[str]]:
@@ -407,9 +415,9 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
     choice, view, _ = opened(scenario, view)
     with contextlib.suppress(Exception):  # a user's rule may raise anything
         x = view.x or settings.page_of(choice).along
-        shown = scenario_from(settings.config_of(choice, view.config, x))
-        if not page_theory.is_to_be_searched(shown):
-            page_theory.both(shown, settings.key_along(choice, x))
+        opened_scenario = scenario_from(settings.config_of(choice, view.config, x))
+        if not page_theory.is_to_be_searched(opened_scenario):
+            page_theory.both(opened_scenario, settings.key_along(choice, x))
 
 
 def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:
@@ -418,18 +426,26 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
     Also the keys of whose values the page takes only the first.
     """
     page = settings.page_of(settings.choice_of(scenario))
-    known = [page.view, *page.presets.values()]
-    view = view or next((one for one in known if scenario.figure in one.figures), None)
+    page_views = [page.view, *page.presets.values()]
+    view = view or next((page_view for page_view in page_views if scenario.figure in page_view.figures), None)
     x = view.x if view is not None and view.x else settings.x_of(scenario)
-    usual = page.view if x == (page.view.x or page.along) else View(log=settings.logarithmic(scenario, x))
+    default_view = page.view if x == (page.view.x or page.along) else View(log=settings.logarithmic(scenario, x))
     if getattr(scenario, "K", None) == 1:
         variables = scenario.variables
-        usual = replace(usual, show=tuple(dict.fromkeys(variables[name].alone or name for name in usual.show)))
+        default_view = replace(
+            default_view, show=tuple(dict.fromkeys(variables[name].alone or name for name in default_view.show))
+        )
     if controls := functions_of_time.variables(scenario):
-        kept = usual.show if page.curves else usual.show[:1]  # of several tasks, the order as well
-        usual = replace(usual, show=(*kept, *controls), log=(*settings.logarithmic(scenario, x), *_log_y(usual)))
-    held, cut = settings.held_of(scenario, x)
-    return replace(view or usual, config=held, x=x), cut
+        shown_variables = (
+            default_view.show if page.curves else default_view.show[:1]
+        )  # of several tasks, the order as well
+        default_view = replace(
+            default_view,
+            show=(*shown_variables, *controls),
+            log=(*settings.logarithmic(scenario, x), *_log_y(default_view)),
+        )
+    held_config, cut = settings.held_of(scenario, x)
+    return replace(view or default_view, config=held_config, x=x), cut
 
 
 def _log_y(view: View) -> tuple[str, ...]:
@@ -439,7 +455,14 @@ def _log_y(view: View) -> tuple[str, ...]:
 def named(scenario: AbstractScenario, name: str) -> View | None:
     """Return the view of a shipped config of this name, if it is that of a published figure that has one."""
     page = settings.page_of(settings.choice_of(scenario))
-    return next((replace(one, config={}) for one in (page.view, *page.presets.values()) if name in one.figures), None)
+    return next(
+        (
+            replace(page_view, config={})
+            for page_view in (page.view, *page.presets.values())
+            if name in page_view.figures
+        ),
+        None,
+    )
 
 
 def of_config(scenario: AbstractScenario, view: View | None = None) -> Callable[[], Page]:

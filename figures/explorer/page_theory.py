@@ -37,20 +37,20 @@ def both(scenario: AbstractScenario, along: str) -> tuple[xr.Dataset | None, xr.
     values = values_along(scenario, along)
     dense = _dense(settings.choice_of(scenario), along, values)
     if dense and along == "t":
-        dense = sorted({*dense, *(at for at in jumps(scenario) if values[0] < at < values[-1])})
-    averaged = [name for name, it in scenario.variables.items() if it.between]  # between recorded times
+        dense = sorted({*dense, *(time for time in jumps(scenario) if values[0] < time < values[-1])})
+    averaged = [name for name, variable in scenario.variables.items() if variable.between]  # between recorded times
     if len(dense) <= len(values):
         return _solved(scenario), None
     try:
-        whole = _solved(scenario_from({**scenario.config(), along: dense}))
+        dense_theory = _solved(scenario_from({**scenario.config(), along: dense}))
     except StatmechError:  # beyond the end of x are values that the scenario refuses
         return _solved(scenario), None
-    at = np.asarray(dense)
+    grid = np.asarray(dense)
     if averaged and along in scenario.recorded:
-        return _solved(scenario), whole.drop_vars([name for name in averaged if name in whole])
-    theory = whole.isel({along: np.searchsorted(at, values)})
+        return _solved(scenario), dense_theory.drop_vars([name for name in averaged if name in dense_theory])
+    theory = dense_theory.isel({along: np.searchsorted(grid, values)})
     theory = theory.assign_coords({along: values}).assign_attrs(config=json.dumps(scenario.config()))
-    return theory, whole if at[-1] == values[-1] else whole.isel({along: at <= values[-1]})
+    return theory, dense_theory if grid[-1] == values[-1] else dense_theory.isel({along: grid <= values[-1]})
 
 
 def broken(scenario: AbstractScenario, theory: xr.Dataset | None, along: str) -> xr.Dataset | None:
@@ -83,10 +83,10 @@ def without_optima(scenario: AbstractScenario) -> AbstractScenario:
     simple = {name: settings.default_of(choice, name) for name in settings.controllable(scenario)}
     simple[settings.PROTOCOL] = "interleaved" if config.get("switch") is None else "blocked"
     for name in simple.keys() & config.keys():
-        given = config[name] if isinstance(config[name], list) else [config[name]]
-        known = [value for value in given if not _is_optimum(value)]
-        if len(known) < len(given):
-            config[name] = known or simple[name]
+        values = config[name] if isinstance(config[name], list) else [config[name]]
+        other_values = [value for value in values if not _is_optimum(value)]
+        if len(other_values) < len(values):
+            config[name] = other_values or simple[name]
     return scenario_from(config)
 
 
@@ -111,8 +111,8 @@ def values_along(scenario: AbstractScenario, along: str) -> list[float]:
     """Return the scenario's values of a key; none where they are zipped with others or do not increase."""
     if any(along in group for group in scenario.zipped):
         return []
-    given = scenario.recorded.get(along, scenario.axis_values().get(along, ()))
-    values = list(given) if isinstance(given, tuple | np.ndarray) else []
+    key_values = scenario.recorded.get(along, scenario.axis_values().get(along, ()))
+    values = list(key_values) if isinstance(key_values, tuple | np.ndarray) else []
     return values if values == sorted(values) else []
 
 
@@ -126,8 +126,8 @@ def _dense(choice: str, along: str, values: list[float]) -> list[float]:
         )
     if choice in settings.COMPILED:
         # always as many as there can be, for another number would be compiled, which takes seconds
-        every = [] if along in settings.SHARED else settings.stops_of(choice, along)
-        stops = [stop for stop in every if stop > values[-1]]
+        slider_stops = [] if along in settings.SHARED else settings.stops_of(choice, along)
+        stops = [stop for stop in slider_stops if stop > values[-1]]
         return settings.between(choice, along, [*values, *stops], settings.SWEPT)
     return []
 
@@ -144,22 +144,22 @@ def with_all_digits(results: Results) -> Results:
 
 def _solved(scenario: AbstractScenario) -> xr.Dataset:
     """Return the theory of each rule, learner, ... in turn, kept; at any N from that at one."""
-    known = scenario.classes()
-    kinds = tuple(known[name] for name in scenario.chosen())
+    classes = scenario.classes()
+    kinds = tuple(classes[name] for name in scenario.chosen())
     config = scenario.config()
     one_size = "N" in series.ignored_in_the_limit(scenario) and isinstance(config.get("N"), int)
     with SOLVING:
-        found = _solved_as(json.dumps({**config, "N": LARGE, "seeds": 1} if one_size else config), kinds)
-    return _at(found, scenario, config["N"]) if one_size else found
+        theory = _solved_as(json.dumps({**config, "N": LARGE, "seeds": 1} if one_size else config), kinds)
+    return _at(theory, scenario, config["N"]) if one_size else theory
 
 
 def _at(large: xr.Dataset, scenario: AbstractScenario, N: int) -> xr.Dataset:
     """Return the theory at this N from that at `LARGE`: variances and biases of order 1/N are proportional to 1/N."""
     ratio = LARGE / N
     factors = {STD: ratio**0.5, BIAS: ratio}
-    moved = {name: large[name] * factor for suffix, factor in factors.items() for name in _ending(large, suffix)}
-    found = large.assign(moved).assign_coords(N=N)
-    return found.assign_attrs(config=json.dumps(scenario.config()))
+    rescaled = {name: large[name] * factor for suffix, factor in factors.items() for name in _ending(large, suffix)}
+    theory = large.assign(rescaled).assign_coords(N=N)
+    return theory.assign_attrs(config=json.dumps(scenario.config()))
 
 
 def _ending(dataset: xr.Dataset, suffix: str) -> list[str]:

@@ -94,8 +94,10 @@ class Socket(WSHandler):
         connection = self.connection
         if connection is None or connection._session is None:
             return []
-        made = getattr(panel_document, "_WRITE_MSGS", {})  # Panel 1.10, for Python 3.12, makes them as it sends them
-        return made.get(connection._session.document, {}).pop(connection, [])
+        prepared = getattr(
+            panel_document, "_WRITE_MSGS", {}
+        )  # Panel 1.10, for Python 3.12, makes them as it sends them
+        return prepared.get(connection._session.document, {}).pop(connection, [])
 
     def on_close(self) -> None:
         """Discard at once a page that was closed or left: its simulation would continue for nobody."""
@@ -133,13 +135,15 @@ class Explorer(BokehTornado):
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
         """The handler of a request, or the one that refuses it; tornado calls this before it creates any handler."""
-        refused = self.guard.refusal(request) or self._crowded(request)
-        if refused:
-            return self.get_handler_delegate(request, Refusal, dict(zip(("status", "sentence"), refused, strict=True)))
-        found = super().find_handler(request, **kwargs)
-        if getattr(found, "handler_class", None) is WSHandler:
-            found.handler_class = Socket
-        return found
+        rejection = self.guard.refusal(request) or self._crowded(request)
+        if rejection:
+            return self.get_handler_delegate(
+                request, Refusal, dict(zip(("status", "sentence"), rejection, strict=True))
+            )
+        delegate = super().find_handler(request, **kwargs)
+        if getattr(delegate, "handler_class", None) is WSHandler:
+            delegate.handler_class = Socket
+        return delegate
 
     def log_request(self, handler: RequestHandler) -> None:
         """Called by tornado when a request is answered; nothing is logged: the address may contain the token."""
@@ -153,11 +157,11 @@ class Explorer(BokehTornado):
 
     def _crowded(self, request: Any) -> Refused | None:
         """Refuse a page if too many are open, otherwise reserve its place; a websocket must join an existing page."""
-        known = [str(session.id) for session in self.applications["/"].sessions]
-        if request.path == SOCKET and not self._joins(request, known):
+        session_ids = [str(session.id) for session in self.applications["/"].sessions]
+        if request.path == SOCKET and not self._joins(request, session_ids):
             return HTTPStatus.FORBIDDEN, "This page no longer exists. Reload it."
         if request.path == "/":
-            if len(known) + len(self.coming) >= PAGES:
+            if len(session_ids) + len(self.coming) >= PAGES:
                 return HTTPStatus.SERVICE_UNAVAILABLE, FULL.format(PAGES, GONE + SWEEP)
             self.coming.add(request)
         return None
@@ -212,16 +216,16 @@ def _end_at_signals() -> None:
 
     An ordinary exit would wait for compilations in other threads, too. Nothing is lost: pages store nothing.
     """
-    received, written = socket.socketpair()  # Python writes the number of each signal to the second at once
-    written.setblocking(False)
+    reader, writer = socket.socketpair()  # Python writes the number of each signal to the second at once
+    writer.setblocking(False)
 
     def wait() -> None:
-        received.recv(1)
+        reader.recv(1)
         with contextlib.suppress(OSError):  # the reader of a pipe has left
             print(STOPPED, flush=True)
         os._exit(0)
 
-    signal.set_wakeup_fd(written.detach(), warn_on_full_buffer=False)
+    signal.set_wakeup_fd(writer.detach(), warn_on_full_buffer=False)
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, lambda *_: None)
     threading.Thread(target=wait, name="signals", daemon=True).start()
@@ -243,11 +247,11 @@ def _discard(session: Any) -> None:
 
 def _bound(port: int | None) -> socket.socket:
     """Return a socket on the given port, otherwise on the usual one or on any free one."""
-    for asked in [USUAL, 0] if port is None else [port]:
+    for candidate_port in [USUAL, 0] if port is None else [port]:
         bound = socket.socket()
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            bound.bind((HERE, asked))
+            bound.bind((HERE, candidate_port))
             bound.listen(128)
         except OSError:
             bound.close()

@@ -99,8 +99,8 @@ def stops_of(choice: str, name: str) -> tuple[float, ...]:
     key, stops = kinds()[choice].describe(name), STOPS.get(name, ())
     if stops and not (key.whole and any(stop % 1 for stop in stops)):  # a batch is a fraction, or a number of examples
         return stops
-    whole = key.whole and name not in RANGES
-    return tuple(stop for stop in WHOLE if key.lower <= stop <= key.upper) if whole else ()
+    has_integer_stops = key.whole and name not in RANGES
+    return tuple(stop for stop in WHOLE if key.lower <= stop <= key.upper) if has_integer_stops else ()
 
 
 def range_of(choice: str, name: str) -> tuple[float, float, float]:
@@ -126,8 +126,10 @@ def controllable(kind: Any) -> list[str]:
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
     """True if a key applies where these learn: it is a parameter of at least one of them, or not a parameter at all."""
     classes = kinds()[choice].classes()
-    known = [classes[one] for one in chosen if one in classes]  # the scenario refuses others
-    return name not in known_parameters(classes) or any(name in parameters_of(kind) for kind in known)
+    learner_classes = [
+        classes[name_of_learner] for name_of_learner in chosen if name_of_learner in classes
+    ]  # the scenario refuses others
+    return name not in known_parameters(classes) or any(name in parameters_of(kind) for kind in learner_classes)
 
 
 def chosen_in(choice: str, given: Mapping[str, Any]) -> list[str]:
@@ -156,8 +158,8 @@ def planes(choice: str) -> dict[str, tuple[str, str]]:
 
 def abscissas(choice: str) -> list[str]:
     """Everything that can lie along x: the keys that have sliders, but times within x, and planes."""
-    within = page_of(choice).within
-    return [*(name for name in draggable(choice) if name not in within), *planes(choice)]
+    inner_times = page_of(choice).within
+    return [*(name for name in draggable(choice) if name not in inner_times), *planes(choice)]
 
 
 def key_along(choice: str, x: str) -> str:
@@ -195,10 +197,10 @@ def end_of(choice: str, name: str, value: Any) -> Any:
 def spread(choice: str, end: float, number: int) -> list[float]:
     """Return the values of the usual key along x up to an end, by default uniform in the logarithm."""
     page = page_of(choice)
-    found = np.linspace(0, end, number) if page.even else np.geomspace(min(page.first, end / 2), end, number)
+    values = np.linspace(0, end, number) if page.even else np.geomspace(min(page.first, end / 2), end, number)
     if page.whole:
-        return sorted({round(place) for place in found})
-    return [float(f"{place:.4g}") for place in found]
+        return sorted({round(value) for value in values})
+    return [float(f"{value:.4g}") for value in values]
 
 
 def is_number(value: Any) -> bool:
@@ -241,11 +243,13 @@ def files(value: Any) -> list[Any]:
     [{'path': 'x.csv'}]
     """
     if isinstance(value, dict):
-        made = [form for name in MADE for form in (name, {"path": name})]
-        inside = {key: [part] if key == "rows" and part not in made else files(part) for key, part in value.items()}
-        return [found for parts in inside.values() for found in parts]
+        generated = [form for name in MADE for form in (name, {"path": name})]
+        inside = {
+            key: [part] if key == "rows" and part not in generated else files(part) for key, part in value.items()
+        }
+        return [file for parts in inside.values() for file in parts]
     if isinstance(value, list | tuple):
-        return [found for part in value for found in files(part)]
+        return [file for part in value for file in files(part)]
     return [value] if value == "rows" else []
 
 
@@ -254,16 +258,16 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
 
     Those are the key along x, and the usual one where its values are recorded anyway.
     """
-    along, known = page_of(choice).along, known_parameters(kinds()[choice].classes())
+    along, parameters = page_of(choice).along, known_parameters(kinds()[choice].classes())
     key = key_along(choice, x or along)
-    chosen = chosen_in(choice, given)
-    plain_ = {name for name, field in known.items() if given.get(name) == field.default and name != key}
-    made = {name: value for name, value in given.items() if name not in plain_ and has(choice, chosen, name)}
+    learner_names = chosen_in(choice, given)
+    plain_ = {name for name, field in parameters.items() if given.get(name) == field.default and name != key}
+    config = {name: value for name, value in given.items() if name not in plain_ and has(choice, learner_names, name)}
     for name in dict.fromkeys([key, *([along] if is_recorded(choice, along) else [])]):
-        value = made.get(name, default_of(choice, name))
+        value = config.get(name, default_of(choice, name))
         above = max(points(given.get("K", 0))) + 1 if name == "N" and choice == "rule" else 0
-        made[name] = places(choice, name, value, name != key, above) if is_number(value) else value
-    return {name: _written(name, value) for name, value in made.items() if value is not None}
+        config[name] = places(choice, name, value, name != key, above) if is_number(value) else value
+    return {name: _written(name, value) for name, value in config.items() if value is not None}
 
 
 def _written(name: str, value: Any) -> Any:
@@ -285,11 +289,11 @@ def x_of(scenario: AbstractScenario) -> str:
     along = page_of(choice).along
     swept = [name for name in scenario.axis_names() if len(points(scenario.axis_values().get(name, ()))) > 1]
     learning = [[name] for name in points(getattr(scenario, scenario.CHOICE))]
-    shared = [name for name in swept if all(has(choice, one, name) for one in learning)]
+    shared = [name for name in swept if all(has(choice, learner, name) for learner in learning)]
     numbers = [name for name in shared if scenario.describe(name).numeric and name not in changing(scenario)]
     longest = max((len(points(scenario.axis_values()[name])) for name in numbers), default=0)
-    many = len(scenario.recorded.get(along, ())) > longest
-    return along if many or along in numbers or not numbers else numbers[0]
+    has_more_times = len(scenario.recorded.get(along, ())) > longest
+    return along if has_more_times or along in numbers or not numbers else numbers[0]
 
 
 def logarithmic(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
@@ -301,8 +305,8 @@ def logarithmic(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
     >>> logarithmic(Scenario(rule="hebb", t=1, drift=[0.01, 0.1, 1]), "drift")
     ('x',)
     """
-    given = scenario.recorded.get(x, scenario.axis_values().get(x, ()))
-    values = [float(value) for value in points(tuple(given)) if isinstance(value, int | float)]
+    key_values = scenario.recorded.get(x, scenario.axis_values().get(x, ()))
+    values = [float(value) for value in points(tuple(key_values)) if isinstance(value, int | float)]
     return ("x",) if values and min(values) > 0 and max(values) >= WIDE * min(values) else ()
 
 
@@ -324,10 +328,12 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
     config[learning] = once(list(points(getattr(scenario, learning))))
     curves = math.prod(len(scenario.recorded[dim]) for dim in page.curves)
     names = [name for name in scenario.axis_names() if name not in (learning, key)]
-    most = MOST // (curves * len(config[learning]))
-    chosen = [PROTOCOL] if page.protocols else []
-    chosen += [name for name, values in changing(scenario).items() if name != key and len(values) > most]
-    cut = _cut(config, names, most, chosen)
+    max_values = MOST // (curves * len(config[learning]))
+    single_value_keys = [PROTOCOL] if page.protocols else []
+    single_value_keys += [
+        name for name, values in changing(scenario).items() if name != key and len(values) > max_values
+    ]
+    cut = _cut(config, names, max_values, single_value_keys)
     for name in {key, along}:
         config[name] = thinned(increasing(config[name])) if isinstance(config.get(name), list) else config.get(name)
     return config, cut
@@ -343,8 +349,8 @@ def _cut(config: dict[str, Any], names: Iterable[str], most: int, alone: Sequenc
     several = max(together, key=lambda name: (lists[name] <= most, lists[name]), default="")
     for name in lists:
         number = min(most, lists[name]) if name == several else 1
-        kept = [config[name][at] for at in np.linspace(0, lists[name] - 1, number).round().astype(int)]
-        config[name] = kept if number > 1 else config[name][0]
+        thinned_values = [config[name][index] for index in np.linspace(0, lists[name] - 1, number).round().astype(int)]
+        config[name] = thinned_values if number > 1 else config[name][0]
     return [name for name in lists if lists[name] > (most if name == several else 1)]
 
 
@@ -364,20 +370,20 @@ def values_near(choice: str, name: str, value: Any) -> list[Any]:
     stops = [*stops_of(choice, name)]
     if not stops:
         low, high, _ = range_of(choice, name)
-        return sorted({rounded(float(at)) for at in (low, (low + high) / 2, high)})
-    at = stops.index(value) if value in stops else 1
-    first = max(0, min(at - 1, len(stops) - 3))
+        return sorted({rounded(float(index)) for index in (low, (low + high) / 2, high)})
+    number = stops.index(value) if value in stops else 1
+    first = max(0, min(number - 1, len(stops) - 3))
     return stops[first : first + 3]
 
 
 def _numbers(scenario: AbstractScenario, name: str, written: Any) -> Any:
     """Return the numbers of a key that a config writes as sections, such as {t0: 5}; of functions of time the first."""
-    given = points(scenario.axis_values().get(name))
-    every = written if isinstance(written, list) else [written]
-    sections = any(isinstance(it, dict) for it in every) or name in changing(scenario)
+    axis_values = points(scenario.axis_values().get(name))
+    listed_values = written if isinstance(written, list) else [written]
+    sections = any(isinstance(value_in_config, dict) for value_in_config in listed_values) or name in changing(scenario)
     if not sections or not scenario.describe(name).numeric:
         return written
-    values = once([at_start(value, scenario.describe(name).default) for value in given])
+    values = once([at_start(value, scenario.describe(name).default) for value in axis_values])
     return values if isinstance(written, list) else values[0]
 
 
@@ -406,4 +412,4 @@ def between(choice: str, x: str, values: Sequence[float], number: int) -> list[f
         return sorted({*values, *(n for n in range(1, WHOLE_UP_TO) if values[0] < n < values[-1])})
     from theory.dense_lines import grid
 
-    return sorted({*values, *(rounded(place) for place in grid(np.asarray(values, float), number).tolist())})
+    return sorted({*values, *(rounded(point) for point in grid(np.asarray(values, float), number).tolist())})

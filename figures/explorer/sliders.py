@@ -54,9 +54,11 @@ def typed(low: float, high: float, step: float, value: float) -> Tidy:
 
 def stopping(name: str, stops: Iterable[float], value: Any, word: str = "") -> Any:
     """Return a slider that stops at these values and its own first one; words, such as the best, come before them."""
-    words = [it for it in dict.fromkeys((word, value)) if isinstance(it, str) and it]
+    word_options = [
+        word_option for word_option in dict.fromkeys((word, value)) if isinstance(word_option, str) and word_option
+    ]
     numbers = sorted({*stops, *([] if isinstance(value, str) else [value])})
-    options = {**{it: it for it in words}, **{f"{stop:g}": stop for stop in numbers}}
+    options = {**{word_option: word_option for word_option in word_options}, **{f"{stop:g}": stop for stop in numbers}}
     slider = pmui.DiscreteSlider(label="", options=options, value=value, **STOPPING)
     entitle(slider, name)
     return slider

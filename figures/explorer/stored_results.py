@@ -42,17 +42,23 @@ class Stored:
     def layout(self) -> Layout:
         """The layout that the menus choose."""
         colours = () if self.colour.value in (NONE, self.x.value) else (self.colour.value,)
-        shown = {self.x.value, *colours}
-        return Layout(self.x.value, colours, tuple(axis for axis in self.sliders if axis not in shown))
+        shown_axes = {self.x.value, *colours}
+        return Layout(self.x.value, colours, tuple(axis for axis in self.sliders if axis not in shown_axes))
 
     @property
     def picture(self) -> Picture:
         """The results at the positions of the sliders."""
         layout = self.layout
-        here = {axis: self.sliders[axis].value for axis in layout.rest}
-        words = [series.labels(self.whole.either, axis, self._label)[index] for axis, index in here.items()]
-        shown = (layout.x, *layout.colours)
-        return Picture(series.sliced(self.whole, here), layout, caption=caption(self.whole, shown, ", ".join(words)))
+        positions = {axis: self.sliders[axis].value for axis in layout.rest}
+        position_labels = [
+            series.labels(self.whole.either, axis, self._label)[index] for axis, index in positions.items()
+        ]
+        shown_axes = (layout.x, *layout.colours)
+        return Picture(
+            series.sliced(self.whole, positions),
+            layout,
+            caption=caption(self.whole, shown_axes, ", ".join(position_labels)),
+        )
 
     def update(self) -> None:
         """Show the results at the positions of the sliders."""
@@ -71,8 +77,8 @@ class Stored:
         }
         number = np.issubdtype(values.dtype, np.number)
         kind = pmui.DiscreteSlider if number and len(options) > 1 else pmui.Select
-        look = SLIDER if kind is pmui.DiscreteSlider else MENU
-        return kind(label=self._title(axis), options=options, value=len(values) - 1 if number else 0, **look)
+        style = SLIDER if kind is pmui.DiscreteSlider else MENU
+        return kind(label=self._title(axis), options=options, value=len(values) - 1 if number else 0, **style)
 
     def _label(self, name: str, value: Any) -> str:
         """Return a value of an axis as the caption states it."""

@@ -47,7 +47,7 @@ class Player:
         """Offer these recorded times; the one that is shown stays, or the last if it was the last."""
         if axis == self.axis and np.array_equal(values, self.values):
             return
-        at = self.chosen if self.values.size else self.wanted
+        time = self.chosen if self.values.size else self.wanted
         self.axis, self.values = axis, values
         visible = values.size > 1
         self.button.visible = visible
@@ -55,7 +55,7 @@ class Player:
             self.slider.visible = False
             self.stop()
             return
-        nearest = values[-1] if at is None else values[np.argmin(np.abs(values - at))]
+        nearest = values[-1] if time is None else values[np.argmin(np.abs(values - time))]
         self.offering = True
         try:
             options = {f"{value:g}": float(value) for value in values}

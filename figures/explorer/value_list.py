@@ -28,7 +28,7 @@ def config_from(line: str, listed: Iterable[Any]) -> str:
     """
     sections = {_word_from(value): json.dumps(value) for value in listed if isinstance(value, dict)}
     words = "|".join(map(re.escape, sorted(sections, key=len, reverse=True)))
-    return re.sub(words, lambda found: sections[found[0]], line) if sections else line
+    return re.sub(words, lambda match: sections[match[0]], line) if sections else line
 
 
 def _word_from(value: Any) -> str:

@@ -54,11 +54,11 @@ def draw(
     keys = panel(axes.flat[:tasks], results, "t", "eps_g", axis, split=split, log=log, dashes=tasks > 1)
     lines = results.lines if results.lines is not None else theory
     for ax, control in zip(axes.flat[tasks:], controls, strict=True):
-        shown = _controls(ax, lines.sel(controlled=control), axis)
+        optimum_indices = _controls(ax, lines.sel(controlled=control), axis)
         ax.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=SYMBOLS[control])
         logarithmic(ax, log if "x" in log else "")
-        if len(shown) == 1:
-            best = theory.best_constant.sel(controlled=control).isel({axis: shown[0]})
+        if len(optimum_indices) == 1:
+            best = theory.best_constant.sel(controlled=control).isel({axis: optimum_indices[0]})
             guide(ax, y=float(best), text="best\nconstant")
     return finish(figure, results, [*keys, *further], "rule", "network")
 
@@ -66,9 +66,11 @@ def draw(
 def _controls(ax: Axes, lines: xr.Dataset, axis: str) -> list[int]:
     """Draw a control for each value on the axis that is an optimum, as steps where it is constant on segments; return
     which these are."""
-    shown = [at for at in range(lines.sizes[axis]) if np.isfinite(lines.control.isel({axis: at})).all()]
-    for at in shown:
-        values = lines.control.isel({axis: at}).values.ravel()
+    optimum_indices = [
+        index for index in range(lines.sizes[axis]) if np.isfinite(lines.control.isel({axis: index})).all()
+    ]
+    for index in optimum_indices:
+        values = lines.control.isel({axis: index}).values.ravel()
         stepped = np.unique(values).size < values.size / 2
-        ax.plot(lines.t, values, color=look_of(at)["color"], drawstyle="steps-post" if stepped else "default")
-    return shown
+        ax.plot(lines.t, values, color=look_of(index)["color"], drawstyle="steps-post" if stepped else "default")
+    return optimum_indices

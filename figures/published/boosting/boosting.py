@@ -39,11 +39,11 @@ LINES = ""
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw stages and smallest advantage against s (grey: several P), stages and eps_g against P (a colour per s)."""
     figure, ((stages_s, stages_P), (advantage, error)) = page(5.2, 2, 2)
-    at = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
-    along_s = along(simulation, theory, "s", P=simulation.P.values[at].tolist())
-    greys = [str(grey) for grey in np.linspace(0, 0.6, len(at)).round(2)]
+    P_indices = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
+    along_s = along(simulation, theory, "s", P=simulation.P.values[P_indices].tolist())
+    greys = [str(grey) for grey in np.linspace(0, 0.6, len(P_indices)).round(2)]
     sizes = panel(stages_s, along_s, "s", "stages", "P", log="xy", palette=greys, **JOINED)
-    for index, runs in enumerate(simulation.advantage.isel(P=at).transpose("P", ...)):
+    for index, runs in enumerate(simulation.advantage.isel(P=P_indices).transpose("P", ...)):
         points(advantage, 1 / (2 * runs.s), runs, index, color=greys[index])
     terms = 1 / (2 * simulation.s.values)
     advantage.plot(terms, terms, color="0.3", linestyle="--", linewidth=0.9)
@@ -52,8 +52,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     conjunctions = panel(stages_P, along_P, "P", "stages", "s", log="xy", **JOINED)
     panel(error, along_P, "P", "eps_g", "s", log="xy", **JOINED)
     for index, errors in enumerate(simulation.eps_g.transpose("s", ...)):
-        none = errors.P.values[np.asarray(errors.mean("seed") == 0)]
-        at_foot(error, none, look_of(index)["color"], **nested_size(index, simulation.sizes["s"]))
+        errorless_P = errors.P.values[np.asarray(errors.mean("seed") == 0)]
+        at_foot(error, errorless_P, look_of(index)["color"], **nested_size(index, simulation.sizes["s"]))
     stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGES)
     stages_P.set(xlabel="$P$, examples", ylabel=STAGES)
     advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"smallest advantage $\gamma$")
@@ -76,8 +76,8 @@ def _trivial(bounds: xr.DataArray) -> str:
     trivial = [int(s) for s in bounds.s.values if float(bounds.sel(s=s).min()) >= 1]
     if not trivial:
         return ""
-    which = f"$s={trivial[0]}$" if len(trivial) == 1 else rf"$s={trivial[0]}$ to ${trivial[-1]}$"
-    return rf"the bound on $\epsilon_g$ for {which} is 1 at every $P$"
+    s_range = f"$s={trivial[0]}$" if len(trivial) == 1 else rf"$s={trivial[0]}$ to ${trivial[-1]}$"
+    return rf"the bound on $\epsilon_g$ for {s_range} is 1 at every $P$"
 
 
 def _least(values: Any) -> float:

@@ -30,14 +30,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a colour per number of stages on the left, a shade per fraction of flips on the right."""
     results, (figure, (against_flip, against_stages)) = results_of(simulation), page(3.4, 1, 2, sharey=True)
     stages, flips = (np.unique(np.linspace(0, simulation.sizes[name] - 1, MOST).round()) for name in ("cap", "flip"))
-    some = series.sliced(results, {"cap": stages.astype(int)})
-    left = panel(against_flip, some, "flip", "eps_g", "cap", **JOINED)
+    selected = series.sliced(results, {"cap": stages.astype(int)})
+    left = panel(against_flip, selected, "flip", "eps_g", "cap", **JOINED)
     largest = simulation.flip.values.max()
-    for key, most in zip(left, some.either.cap.values, strict=True):
-        key.set_label(f"$T$ = {most:,}")
+    for key, num_stages in zip(left, selected.either.cap.values, strict=True):
+        key.set_label(f"$T$ = {num_stages:,}")
     left += against_flip.plot([0, largest], [0, largest], "--", color="0.5", label=r"$\epsilon_g=p_f$")
-    some = series.sliced(results, {"flip": flips.astype(int)})
-    right = panel(against_stages, some, "cap", "eps_g", "flip", log="x", palette=shades(len(flips)), **JOINED)
+    selected = series.sliced(results, {"flip": flips.astype(int)})
+    right = panel(against_stages, selected, "cap", "eps_g", "flip", log="x", palette=shades(len(flips)), **JOINED)
     against_flip.set_xlabel(r"$p_f$, fraction of flipped labels")
     against_flip.set_ylim(bottom=-0.01)
     against_stages.set(xlabel="$T$, stages", ylabel="")

@@ -54,8 +54,8 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
             cell = simulation.sel(data=data, classifier=name)
             decision, points = cell.decision.isel(seed=0).values, load(data)
             _plane(ax, points, decision, _linear(simulation, data, name, points, decision))
-            what = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.1f} %"
-            ax.set_title(f"{source(data).title}\n{what}")
+            accuracy_text = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.1f} %"
+            ax.set_title(f"{source(data).title}\n{accuracy_text}")
         row[0].set_ylabel("$x_2$")
     for ax in axes[-1]:
         ax.set_xlabel("$x_1$")
@@ -68,9 +68,9 @@ def _linear(simulation: xr.Dataset, data: str, name: str, points: Data, decision
     study = scenario_of(simulation)
     for cell in study.cells():
         if (cell.data, cell.name) == (data, name):
-            found = weights_of_plane(study, cell, int(simulation.seed.values[0]), decision)
-            if found is not None:
-                return Linear(*found, _margin(*found, points))
+            weights = weights_of_plane(study, cell, int(simulation.seed.values[0]), decision)
+            if weights is not None:
+                return Linear(*weights, _margin(*weights, points))
     return None
 
 
@@ -82,31 +82,31 @@ def _margin(w: np.ndarray, b: float, points: Data) -> float:
 def _plane(ax: Axes, points: Data, decision: np.ndarray, linear: Linear | None) -> None:
     """Draw the side of the second class, its border, and the points."""
     low, high = plane_of(points.X)
-    look: dict[str, Any] = {"extent": (low[0], high[0], low[1], high[1])}
+    plane_options: dict[str, Any] = {"extent": (low[0], high[0], low[1], high[1])}
     side = decision - 0.5
     if linear is not None:
         side = (grid_of(points.X) @ linear.w + linear.b).reshape(decision.shape) / np.linalg.norm(linear.w)
         _weights(ax, points.X, linear)
         if np.isfinite(linear.margin):
-            at = [-linear.margin, linear.margin]
-            ax.contour(side, levels=at, colors="0.1", linewidths=0.8, linestyles="--", **look)
-    ax.contourf(side, levels=[0, np.inf], colors=[COLOURS[1]], alpha=0.18, **look)
-    ax.contour(side, levels=[0], colors=LINE["color"], linewidths=LINE["linewidth"], **look)
-    for value, own in zip(np.unique(points.y), CLASSES, strict=False):
-        ax.plot(*points.X[points.y == value].T, linestyle="none", markersize=2.4, markeredgewidth=0.6, **own)
+            margins = [-linear.margin, linear.margin]
+            ax.contour(side, levels=margins, colors="0.1", linewidths=0.8, linestyles="--", **plane_options)
+    ax.contourf(side, levels=[0, np.inf], colors=[COLOURS[1]], alpha=0.18, **plane_options)
+    ax.contour(side, levels=[0], colors=LINE["color"], linewidths=LINE["linewidth"], **plane_options)
+    for value, style in zip(np.unique(points.y), CLASSES, strict=False):
+        ax.plot(*points.X[points.y == value].T, linestyle="none", markersize=2.4, markeredgewidth=0.6, **style)
     ax.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
 def _weights(ax: Axes, X: np.ndarray, linear: Linear) -> None:
     """Draw the direction of w, as an arrow from the line to where there are few points."""
-    place = _free(X, linear)
-    if place is None:
+    arrow = _free(X, linear)
+    if arrow is None:
         return
-    start, step = place
-    look = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9, **LINE}
-    end, beyond = start + step, start + LABEL * step
-    ax.annotate("", (end[0], end[1]), (start[0], start[1]), arrowprops=look, zorder=4)
-    ax.text(beyond[0], beyond[1], r"$\mathbf{w}$", ha="center", va="center", zorder=5)
+    start, step = arrow
+    arrow_options = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9, **LINE}
+    end, label_point = start + step, start + LABEL * step
+    ax.annotate("", (end[0], end[1]), (start[0], start[1]), arrowprops=arrow_options, zorder=4)
+    ax.text(label_point[0], label_point[1], r"$\mathbf{w}$", ha="center", va="center", zorder=5)
 
 
 def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None:
@@ -115,20 +115,20 @@ def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None
     unit = linear.w / np.linalg.norm(linear.w)
     foot = X.mean(axis=0) - (X.mean(axis=0) @ linear.w + linear.b) / np.linalg.norm(linear.w) * unit
     step = ARROW * np.max(high - low) * unit
-    along = np.linspace(-1, 1, 201)[:, None] * np.linalg.norm(high - low) * np.array([-unit[1], unit[0]])
-    covered = (foot + along)[:, None] + np.array([0.0, 0.5, 1.0, LABEL])[:, None] * step
-    away = np.linalg.norm(covered[:, :, None] - X, axis=-1).min(axis=(1, 2))
+    offsets = np.linspace(-1, 1, 201)[:, None] * np.linalg.norm(high - low) * np.array([-unit[1], unit[0]])
+    covered = (foot + offsets)[:, None] + np.array([0.0, 0.5, 1.0, LABEL])[:, None] * step
+    distances = np.linalg.norm(covered[:, :, None] - X, axis=-1).min(axis=(1, 2))
     margin = 0.03 * (high - low)
     inside = ((covered > low + margin) & (covered < high - margin)).all(axis=(1, 2))
-    best = int(np.argmax(np.where(inside, away, -1)))
-    return ((foot + along)[best], step) if inside[best] else None
+    best = int(np.argmax(np.where(inside, distances, -1)))
+    return ((foot + offsets)[best], step) if inside[best] else None
 
 
 def _handles(y: np.ndarray) -> list[Line2D]:
     """Return the handles of the legend."""
     names = [f"class {value}".replace("-", "\N{MINUS SIGN}") for value in np.unique(y)]
     return [
-        *(entry(name, linestyle="none", **own) for name, own in zip(names, CLASSES, strict=False)),
+        *(entry(name, linestyle="none", **style) for name, style in zip(names, CLASSES, strict=False)),
         entry("boundary", **LINE),
         entry("margin", **LINE | {"linestyle": "--", "linewidth": 0.8}),
         entry(r"weights $\mathbf{w}$ (direction)", marker=">", markevery=[1], **LINE),

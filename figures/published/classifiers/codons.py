@@ -39,11 +39,11 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     mean = simulation.pair_weights.mean(["seed", "fold"])
     norm = PowerNorm(0.5, vmin=0, vmax=float(mean.max()) or 1.0)
     for ax, discount in zip(panels, simulation.discount.values, strict=True):
-        shown = _matrix(ax, mean.sel(discount=discount), norm)
+        image = _matrix(ax, mean.sel(discount=discount), norm)
         _outline(ax, simulation.sizes["position"])
         ax.set(xlabel="position of the first base", title=_title(simulation.sel(discount=discount)))
     panels[0].set_ylabel("position of the second base")
-    figure.colorbar(shown, ax=panels, label=r"$\sum|w|$ of conjunctions (square-root scale)", shrink=0.9)
+    figure.colorbar(image, ax=panels, label=r"$\sum|w|$ of conjunctions (square-root scale)", shrink=0.9)
     heading(figure, [source(str(simulation.data.item())).heading, size_of(simulation)])
     legend_below(figure, [Patch(fill=False, edgecolor=FRAME, label="within one codon")])
     return figure
@@ -52,13 +52,13 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 def _matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
     """Shade the pairs of positions: the first along x, the second, which lies behind it, along y."""
     edges = np.append(mean.position.values - 0.5, mean.position.values[-1] + 0.5)
-    ahead = mean.position.values[:, None] < mean.partner.values
-    shown = ax.pcolormesh(
-        edges, edges, np.where(ahead, mean.values, np.nan).T, cmap="Greys", norm=norm, rasterized=True
+    is_later = mean.position.values[:, None] < mean.partner.values
+    image = ax.pcolormesh(
+        edges, edges, np.where(is_later, mean.values, np.nan).T, cmap="Greys", norm=norm, rasterized=True
     )
-    places = mean.position.values[:: 2 if len(edges) < 20 else 10]
-    ax.set(aspect="equal", xticks=places, yticks=places)
-    return shown
+    ticks = mean.position.values[:: 2 if len(edges) < 20 else 10]
+    ax.set(aspect="equal", xticks=ticks, yticks=ticks)
+    return image
 
 
 def _outline(ax: Axes, length: int) -> None:
@@ -71,6 +71,6 @@ def _outline(ax: Axes, length: int) -> None:
 
 
 def _title(cell: xr.Dataset) -> str:
-    pairs, within = float(cell.pairs.sum()), float(cell.codon_pairs.sum())
-    share = f": {100 * within / pairs:.0f} % in codons" if pairs and np.isfinite(within) else ""
-    return f"$d$ = {float(cell.discount):g}{share}"
+    pairs, codon_pairs = float(cell.pairs.sum()), float(cell.codon_pairs.sum())
+    percent_text = f": {100 * codon_pairs / pairs:.0f} % in codons" if pairs and np.isfinite(codon_pairs) else ""
+    return f"$d$ = {float(cell.discount):g}{percent_text}"

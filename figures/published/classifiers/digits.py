@@ -33,10 +33,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     figure, _ = page(3.4, 1, len(sets), sharey=True)
     for ax, data in zip(figure.axes, sets, strict=True):
         cells = simulation.sel(data=data)
-        for index, chosen in enumerate(map(str, simulation.chosen.values)):
-            attentive = cells.sel(chosen=chosen).isel(error_rate_budget=simulation.budget.values == 0)
-            _line(ax, attentive, "features_evaluated", index, f"{ORDERED[chosen]}, in prediction")
-            learning = f"{ORDERED[chosen]}, in learning"
+        for index, order in enumerate(map(str, simulation.chosen.values)):
+            attentive = cells.sel(chosen=order).isel(error_rate_budget=simulation.budget.values == 0)
+            _line(ax, attentive, "features_evaluated", index, f"{ORDERED[order]}, in prediction")
+            learning = f"{ORDERED[order]}, in learning"
             _line(ax, attentive, "features_learning", index, learning, markerfacecolor="white")
         hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(error_rate_budget=simulation.budget.values > 0)
         if hard.sizes["error_rate_budget"]:
@@ -59,10 +59,10 @@ def _line(ax: Axes, cells: Any, features: str, index: int, label: str, **look: A
     In learning the errors are those in prediction, so that bars are drawn once.
     """
     (error, spread), (x, _) = mean_and_error(100 * (1 - cells.accuracy)), mean_and_error(cells[features])
-    of_prediction = features == "features_evaluated"
+    is_prediction = features == "features_evaluated"
     look = {**look_of(index), "linestyle": "none", "elinewidth": 0.7, "capsize": 1.5, **look}
     ax.plot(x, error, **JOIN)
-    ax.errorbar(x, error, yerr=spread if of_prediction else None, label=label, zorder=3, **look)
-    if of_prediction and bool((cells.budget == 0).all()):
-        at, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
-        ax.annotate(text, at, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL)
+    ax.errorbar(x, error, yerr=spread if is_prediction else None, label=label, zorder=3, **look)
+    if is_prediction and bool((cells.budget == 0).all()):
+        position, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
+        ax.annotate(text, position, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL)

@@ -89,41 +89,47 @@ def _held_out(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) 
         model, X, y = fitted(study, fold)
         X, y = X[fold.outside], y[fold.outside]
         parts.append(HeldOut(X, model.partial_sums(X)[0], y, model.predict(X) != y))
-        again, before = parts[-1].found.features.mean(), float(stored[len(parts) - 1])
-        if not np.isclose(again, before):
-            raise ConfigError(f"relearning {cell.data} gives {again:g} features, but {before:g} are stored")
+        relearnt_features, stored_features = parts[-1].found.features.mean(), float(stored[len(parts) - 1])
+        if not np.isclose(relearnt_features, stored_features):
+            raise ConfigError(
+                f"relearning {cell.data} gives {relearnt_features:g} features, but {stored_features:g} are stored"
+            )
     return parts
 
 
 def _examples(part: HeldOut) -> dict[str, np.ndarray]:
     """Select the rows of the easy and of the hard examples, EACH of every class."""
     last, features = np.abs(part.found.sums[:, -1]), part.found.features
-    chosen: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
-    for one in np.unique(part.classes):
-        rows = np.flatnonzero(part.classes == one)
-        near = np.abs(features[rows] - np.quantile(features[rows], 0.25))
-        chosen["easy"].append(rows[np.argsort(near, kind="stable")[:EACH]])
-        chosen["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:EACH]])
-    return {name: np.concatenate(rows) for name, rows in chosen.items()}
+    rows_by_name: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
+    for label in np.unique(part.classes):
+        rows = np.flatnonzero(part.classes == label)
+        quartile_distances = np.abs(features[rows] - np.quantile(features[rows], 0.25))
+        rows_by_name["easy"].append(rows[np.argsort(quartile_distances, kind="stable")[:EACH]])
+        rows_by_name["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:EACH]])
+    return {name: np.concatenate(rows) for name, rows in rows_by_name.items()}
 
 
 def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
     """Draw partial sums until they stop, and dotted what they would have been."""
-    found = part.found
+    partial_sums = part.found
     for name, rows in examples.items():
         for row in rows:
             label = name if row == rows[0] else None
-            end = int(np.searchsorted(found.looks, found.features[row])) + 1
-            at, sums = np.append(0, found.looks), np.append(0.0, found.sums[row])
-            look: dict[str, Any] = {**LOOKS[name], "linewidth": 0.9}
-            ax.plot(at[: end + 1], sums[: end + 1], **look, markevery=[end], markerfacecolor="white", label=label)
-            beyond = "not evaluated" if name == "easy" and label else None
-            ax.plot(at[end:], sums[end:], color=LOOKS[name]["color"], linewidth=0.7, linestyle=":", label=beyond)
-    signs = (-1, 1) if np.isfinite(found.level) else ()  # of too few probes there is no level, and no stop
-    for sign, decided in zip(signs, np.unique(part.classes), strict=False):
+            end = int(np.searchsorted(partial_sums.looks, partial_sums.features[row])) + 1
+            counts, sums = np.append(0, partial_sums.looks), np.append(0.0, partial_sums.sums[row])
+            line_style: dict[str, Any] = {**LOOKS[name], "linewidth": 0.9}
+            ax.plot(
+                counts[: end + 1], sums[: end + 1], **line_style, markevery=[end], markerfacecolor="white", label=label
+            )
+            dotted_label = "not evaluated" if name == "easy" and label else None
+            ax.plot(
+                counts[end:], sums[end:], color=LOOKS[name]["color"], linewidth=0.7, linestyle=":", label=dotted_label
+            )
+    signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # of too few probes there is no level, and no stop
+    for sign, decided_class in zip(signs, np.unique(part.classes), strict=False):
         label = r"boundary $\pm\tau$" if sign > 0 else None
-        ax.axhline(sign * found.level, color="k", linewidth=0.9, linestyle="--", label=label)
-        ax.text(1.01, sign * found.level, decided, transform=ax.get_yaxis_transform(), va="center")
+        ax.axhline(sign * partial_sums.level, color="k", linewidth=0.9, linestyle="--", label=label)
+        ax.text(1.01, sign * partial_sums.level, decided_class, transform=ax.get_yaxis_transform(), va="center")
     ax.set(xlabel="pixels evaluated, $i$", ylabel="partial sum $S_i$", xticks=[0, 200, 400, 600, 784])
     ax.set_title(f"{source(cell.data).title}, {ORDERED[_chosen(cell)]}", loc="left")
 
@@ -135,8 +141,8 @@ def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
         for column, row in enumerate(rows):
             left = STEPS[0] * column
             extent = (left, left + 1, low, low + 1)
-            look: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
-            ax.imshow(_dimmed(part, row), extent=extent, clip_on=False, **look)
+            image_options: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
+            ax.imshow(_dimmed(part, row), extent=extent, clip_on=False, **image_options)
             frame: dict[str, Any] = {"fill": False, "linewidth": 1.2, "clip_on": False}
             ax.add_patch(Rectangle((left, low), 1, 1, color=LOOKS[name]["color"], **frame))
             ax.text(left + 0.5, low - 0.04, f"{part.found.features[row]}", ha="center", va="top", fontsize=SMALL)
@@ -150,18 +156,18 @@ def _dimmed(part: HeldOut, row: int) -> np.ndarray:
     side = round(np.sqrt(part.X.shape[1]))
     if side**2 != part.X.shape[1]:
         raise ConfigError("the figure digits_attention needs data that are images, such as digits-3-8")
-    looked = np.zeros(side**2, bool)
-    looked[part.found.order[: part.found.features[row]]] = True
+    evaluated = np.zeros(side**2, bool)
+    evaluated[part.found.order[: part.found.features[row]]] = True
     ink = part.X[row] / max(part.X[row].max(), 1e-300)
-    return np.where(looked, 1 - ink, 0.78 - 0.22 * ink).reshape(side, side)
+    return np.where(evaluated, 1 - ink, 0.78 - 0.22 * ink).reshape(side, side)
 
 
 def _histogram(ax: Axes, parts: list[HeldOut]) -> None:
     """Draw the distribution of features per held-out example, and of those that are classified wrongly."""
     features = np.concatenate([part.found.features for part in parts])
     wrong = np.concatenate([part.wrong for part in parts])
-    edges, share = np.linspace(0, parts[0].X.shape[1], BINS + 1).tolist(), 100 / len(features)
+    edges, percent_per_example = np.linspace(0, parts[0].X.shape[1], BINS + 1).tolist(), 100 / len(features)
     for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "classified wrongly")):
-        ax.hist(values, edges, weights=np.full(len(values), share), color=colour, label=label)
+        ax.hist(values, edges, weights=np.full(len(values), percent_per_example), color=colour, label=label)
     ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean")
     ax.set(xlabel="pixels evaluated", ylabel="held-out examples (%)", xticks=[0, 400, 784])

@@ -29,14 +29,14 @@ HOLLOW: dict[str, Any] = {"linestyle": "--", "markersize": 6}  # larger, as full
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the error with and without a boundary, and the features with it."""
     runs = simulation.assign(error=100 * (1 - simulation.accuracy))
-    stopped, whole = (results_of(runs.isel(budget=at)) for at in _budgets(runs))
+    stopped, full = (results_of(runs.isel(budget=budget_index)) for budget_index in _budgets(runs))
     figure, (error, features) = page(3.0, 1, 2)
-    panel(error, whole, "theta", "error", "classifier", log="x", **HOLLOW)
+    panel(error, full, "theta", "error", "classifier", log="x", **HOLLOW)
     keys = panel(error, stopped, "theta", "error", "classifier", label="held-out errors (%)", log="x", **FULL)
     panel(features, stopped, "theta", "features_learning", "classifier", log="x", **HOLLOW)
     panel(features, stopped, "theta", "features_evaluated", "classifier", label="features evaluated", log="x", **FULL)
-    every = float(whole.either.features_evaluated.max())
-    guide(features, y=every)
+    num_features = float(full.either.features_evaluated.max())
+    guide(features, y=num_features)
     for ax in (error, features):
         ax.set(xlabel=r"threshold $\theta$")
     features.set_ylim(0, None)
@@ -48,7 +48,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         entry("all features", linestyle=":"),
     ]
     return finish(
-        figure, simulation, [*keys, *marks], f"{source(str(runs.data.item())).title}: $N$ = {every:g}", columns=3
+        figure, simulation, [*keys, *marks], f"{source(str(runs.data.item())).title}: $N$ = {num_features:g}", columns=3
     )
 
 

@@ -31,6 +31,6 @@ def curve(ax: Axes, x: Any, values: Any, index: int, own_examples: bool = False,
     mean, error = mean_and_error(values)
     if own_examples and values.sizes["seed"] > 1:
         error = standard_error_of_runs(values.mean("fold"), "seed")
-    look = {**look_of(index), **JOINED, **kwargs}
-    ax.plot(x, mean, **{**JOIN, "linestyle": look["linestyle"]})
-    ax.errorbar(x, mean, yerr=error, **look | {"linestyle": "none"})
+    style = {**look_of(index), **JOINED, **kwargs}
+    ax.plot(x, mean, **{**JOIN, "linestyle": style["linestyle"]})
+    ax.errorbar(x, mean, yerr=error, **style | {"linestyle": "none"})

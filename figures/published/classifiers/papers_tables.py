@@ -59,10 +59,10 @@ def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
 
 def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
     """Explain the markers of accuracies; colours are those of the rows."""
-    look: dict[str, Any] = GREY | {"markersize": 6}
+    marker_style: dict[str, Any] = GREY | {"markersize": 6}
     stars = [
-        entry(f"{word} accurate than boosting, {LEVEL}", marker=rf"${mark}$", **look)
-        for mark, word in ((r"\ast", "less"), ("+", "more"))
+        entry(f"{comparison} accurate than boosting, {LEVEL}", marker=rf"${mark}$", **marker_style)
+        for mark, comparison in ((r"\ast", "less"), ("+", "more"))
     ]
     legend_below(figure, [*_markers(study, paper.ACCURACY), *stars], columns=2)
 
@@ -116,8 +116,13 @@ def _colour(name: str) -> str:
 
 def _measured(ax: Axes, row: int, name: str, mean: float, error: float, mark: str = "") -> None:
     colour = _colour(name)
-    look: dict[str, Any] = {"marker": "o", "color": colour, "linestyle": "none", "gid": AID}  # the row names the colour
-    ax.errorbar(mean, row - LIFT, xerr=error, zorder=3, **look)
+    marker_style: dict[str, Any] = {
+        "marker": "o",
+        "color": colour,
+        "linestyle": "none",
+        "gid": AID,
+    }  # the row names the colour
+    ax.errorbar(mean, row - LIFT, xerr=error, zorder=3, **marker_style)
     _annotate(ax, mean + (error if error == error else 0), row - LIFT, mark)
 
 
@@ -125,14 +130,19 @@ def _published(ax: Axes, row: int, name: str, values: tuple[float, ...], mark: s
     if not values:
         return
     colour, rows = _colour(name), [row + LIFT] * len(values)
-    look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "gid": AID}
-    ax.plot(sorted(values), rows, "D", zorder=2, **look)
+    marker_style: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "gid": AID}
+    ax.plot(sorted(values), rows, "D", zorder=2, **marker_style)
     _annotate(ax, max(values), row + LIFT, mark)
 
 
 def _annotate(ax: Axes, x: float, y: float, mark: str) -> None:
-    look: dict[str, Any] = {"textcoords": "offset points", "va": "center_baseline", "fontsize": 7, "color": "0.2"}
-    ax.annotate(mark, (x, y), (4, 0), **look)
+    text_options: dict[str, Any] = {
+        "textcoords": "offset points",
+        "va": "center_baseline",
+        "fontsize": 7,
+        "color": "0.2",
+    }
+    ax.annotate(mark, (x, y), (4, 0), **text_options)
 
 
 def _rows(ax: Axes, study: xr.Dataset) -> None:

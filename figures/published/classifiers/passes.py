@@ -38,12 +38,12 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     figure, axes = page(1.1 + 2.4 * len(sets), len(sets), 2, squeeze=False)
     for (left, right), name in zip(axes, sets, strict=True):
         cells = simulation.sel(data=name)
-        own = independent(simulation, name)
-        usual = _classifiers(left, cells, own)
-        _orders(right, cells, usual, own)
-        of = f"{source(name).title}: " if len(sets) > 1 else ""
-        left.set_title(f"{of}{ORDERS[usual]}")
-        right.set_title(f"{of}{_first(cells)}")
+        independent_examples = independent(simulation, name)
+        default_order = _classifiers(left, cells, independent_examples)
+        _orders(right, cells, default_order, independent_examples)
+        title_prefix = f"{source(name).title}: " if len(sets) > 1 else ""
+        left.set_title(f"{title_prefix}{ORDERS[default_order]}")
+        right.set_title(f"{title_prefix}{_first(cells)}")
         left.set_ylabel("error (%)")
         right.set_ylabel("test error (%)")
         for ax in (left, right):
@@ -51,39 +51,39 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
             logarithmic(ax, "x")
         left.set_ylim(bottom=0)
     left, right = axes[0]
-    tested, orders = (ax.get_legend_handles_labels()[0] for ax in (left, right))
+    classifier_keys, orders = (ax.get_legend_handles_labels()[0] for ax in (left, right))
     marks = [entry("test error", **TEST), entry("training error", **TRAINING)]
     heading(figure, [*([source(sets[0]).title] if len(sets) == 1 else []), labels.size_of(simulation)])
-    legend_below(figure, _columns(tested, marks, orders), columns=3)
+    legend_below(figure, _columns(classifier_keys, marks, orders), columns=3)
     return figure
 
 
 def _columns(*keys: list[Any]) -> list[Any]:
     """Return keys with empty ones, so that each list fills a column of the legend."""
-    most = max(map(len, keys))
-    return [key for column in keys for key in (*column, *[entry(" ", linestyle="none")] * (most - len(column)))]
+    num_rows = max(map(len, keys))
+    return [key for column in keys for key in (*column, *[entry(" ", linestyle="none")] * (num_rows - len(column)))]
 
 
 def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
     """Draw test errors as full and training errors as dashed lines, one colour per classifier; return their order."""
     orders = [str(order) for order in cells.order.values]
-    usual = USUAL if USUAL in orders else orders[-1]
+    default_order = USUAL if USUAL in orders else orders[-1]
     for name in ("accuracy", "accuracy_training"):
-        tested = name == "accuracy"
-        look: dict[str, Any] = {} if tested else {"linestyle": "--", "markerfacecolor": "white"}
+        is_test = name == "accuracy"
+        look: dict[str, Any] = {} if is_test else {"linestyle": "--", "markerfacecolor": "white"}
         for index, classifier in enumerate(map(str, cells.classifier.values)):
-            error = 100 * (1 - cells[name].sel(classifier=classifier, order=usual))
-            label = CLASSIFIERS[classifier].label if tested else None
+            error = 100 * (1 - cells[name].sel(classifier=classifier, order=default_order))
+            label = CLASSIFIERS[classifier].label if is_test else None
             curve(ax, cells.passes, error, index, own_examples, label=label, **look)
-    return usual
+    return default_order
 
 
 def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None:
     """Draw test errors of the first classifier: the order of the left panel in its colour, others in further ones."""
     error = 100 * (1 - cells.accuracy.isel(classifier=0))
     further = iter(range(cells.sizes["classifier"], cells.sizes["classifier"] + cells.sizes["order"]))
-    for at, order in enumerate(map(str, cells.order.values)):
-        index, size = 0 if order == usual else next(further), nested_size(at, cells.sizes["order"])
+    for position, order in enumerate(map(str, cells.order.values)):
+        index, size = 0 if order == usual else next(further), nested_size(position, cells.sizes["order"])
         label = f"order: {ORDERS[order]}"
         curve(ax, cells.passes, error.sel(order=order), index, own_examples, label=label, **size)
 

@@ -29,17 +29,17 @@ POINTS = ""
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the concept of the study's set of sequences."""
-    name, learnt = _learnt(json.loads(simulation.attrs["concepts"]))
-    (figure, ax), one = page(3.0), source(name)
-    terms = [Term(**term) for term in learnt["terms"]]
-    places = {position: place for place, position in enumerate(one.attributes)}
+    name, learnt_concept = _learnt(json.loads(simulation.attrs["concepts"]))
+    (figure, ax), data_source = page(3.0), source(name)
+    terms = [Term(**term) for term in learnt_concept["terms"]]
+    indices = {position: index for index, position in enumerate(data_source.attributes)}
     heights = [term.sense * term.weight for term in terms if term.names]
     for term in terms:
-        _letters(ax, term, places)
-    _regions(ax, one, places)
-    _axes(ax, one, heights, learnt["classes"])
+        _letters(ax, term, indices)
+    _regions(ax, data_source, indices)
+    _axes(ax, data_source, heights, learnt_concept["classes"])
     always = [f"threshold {term.sense * term.weight:+.2f}" for term in terms if not term.names]
-    heading(figure, [f"{one.heading}: learnt from all examples", *always])
+    heading(figure, [f"{data_source.heading}: learnt from all examples", *always])
     return figure
 
 
@@ -77,10 +77,10 @@ def _regions(ax: Axes, one: DataSource, places: dict[str, int]) -> None:
 
 def _axes(ax: Axes, one: DataSource, heights: list[float], classes: list[str]) -> None:
     positions = one.attributes
-    every = max(1, round(len(positions) / TICKS / 5) * 5)
-    marked = [place for place, position in enumerate(positions) if int(position.lstrip("p")) % every == 0]
-    labels = [positions[place].replace("-", "\N{MINUS SIGN}").lstrip("p") for place in marked]
-    ax.set_xticks(marked, labels)
+    tick_step = max(1, round(len(positions) / TICKS / 5) * 5)
+    tick_indices = [index for index, position in enumerate(positions) if int(position.lstrip("p")) % tick_step == 0]
+    labels = [positions[index].replace("-", "\N{MINUS SIGN}").lstrip("p") for index in tick_indices]
+    ax.set_xticks(tick_indices, labels)
     top = 1.25 * max(0.0, *heights)
     ax.set(xlim=(-1, len(positions)), ylim=(1.55 * min(0.0, *heights), top), xlabel="position", ylabel="weight")
     ax.axhline(0, color="0.3", linewidth=0.8)

@@ -16,7 +16,7 @@ POINTS = papers_tables.POINTS
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw numbers of weights, of classifiers that have any."""
     weighted = simulation.nonzero_weights.notnull().any(["data", "seed", "fold"])
-    shown = simulation.isel(classifier=weighted.values) if weighted.any() else simulation
-    figure = papers_tables.draw_columns(shown, papers_tables.weights_panel)
-    papers_tables.weights_legend(figure, shown)
+    weighted_classifiers = simulation.isel(classifier=weighted.values) if weighted.any() else simulation
+    figure = papers_tables.draw_columns(weighted_classifiers, papers_tables.weights_panel)
+    papers_tables.weights_legend(figure, weighted_classifiers)
     return figure

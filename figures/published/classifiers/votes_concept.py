@@ -31,7 +31,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     if not concepts:
         raise ConfigError("the figure votes_concept needs the classifier boosting, which has a concept to draw")
     name, learnt = next(iter(concepts.items()))
-    terms = [Term(**{**term, "names": [SPACE.sub(" ", one) for one in term["names"]]}) for term in learnt["terms"]]
+    terms = [
+        Term(**{**term, "names": [SPACE.sub(" ", condition) for condition in term["names"]]})
+        for term in learnt["terms"]
+    ]
     figure = concept.draw(SimpleNamespace(terms_=terms, classes_=learnt["classes"]))
     figure.suptitle(f"{source(name).heading}: learnt from all examples")
     return figure

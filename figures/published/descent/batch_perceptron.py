@@ -46,7 +46,7 @@ def epochs_until(error: xr.DataArray) -> xr.DataArray:
     """The epochs at which a training error falls below `FEW`, between recorded ones by their logarithms; else NaN."""
     epochs = error.epochs.values
 
-    def first(values: np.ndarray) -> float:
+    def find_crossing(values: np.ndarray) -> float:
         below = np.flatnonzero(values < FEW)
         if not below.size or below[0] == 0:
             return np.nan
@@ -54,4 +54,4 @@ def epochs_until(error: xr.DataArray) -> xr.DataArray:
         logs = np.log(np.maximum(values[ends], FEW / 10))
         return float(np.exp(np.interp(-np.log(FEW), -logs, np.log(epochs[ends]))))
 
-    return xr.apply_ufunc(first, error, input_core_dims=[["epochs"]], vectorize=True)
+    return xr.apply_ufunc(find_crossing, error, input_core_dims=[["epochs"]], vectorize=True)

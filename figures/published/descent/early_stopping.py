@@ -29,12 +29,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     split = "alpha" if "alpha" in theory.dims else ""
     keys = panel(axes[0], results, "epochs", "eps_g", "loss", log="x", split=split)
     for ax, alpha in zip(axes[0], alphas, strict=True):
-        solved = theory.sel(alpha=alpha) if split else theory
-        for key, name in zip(keys, np.atleast_1d(solved.loss.values), strict=True):
-            own = solved.sel(loss=name) if "loss" in solved.dims else solved
-            ax.plot(own.best_epoch, own.eps_best, color=key.get_color(), **STAR)
-            guide(ax, y=float(own.eps_best_lam), color=key.get_color(), **PENALTY)
-        guide(ax, y=float(np.ravel(solved.eps_bayes)[0]), **BAYES)
+        at_alpha = theory.sel(alpha=alpha) if split else theory
+        for key, name in zip(keys, np.atleast_1d(at_alpha.loss.values), strict=True):
+            at_loss = at_alpha.sel(loss=name) if "loss" in at_alpha.dims else at_alpha
+            ax.plot(at_loss.best_epoch, at_loss.eps_best, color=key.get_color(), **STAR)
+            guide(ax, y=float(at_loss.eps_best_lam), color=key.get_color(), **PENALTY)
+        guide(ax, y=float(np.ravel(at_alpha.eps_bayes)[0]), **BAYES)
     marks = [
         entry("minimum", **STAR),
         entry(r"at the best $\lambda$", **PENALTY),

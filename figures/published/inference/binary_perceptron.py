@@ -33,6 +33,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         alpha = float(theory[name].values.flat[0])
         if np.isfinite(alpha):  # where there is such a transition
             guide(above, below, x=alpha, color=THEORY, linewidth=1)
-            place = above.get_xaxis_transform()
-            above.annotate(f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=place, fontsize=SMALL, ha="center")
+            transform = above.get_xaxis_transform()
+            above.annotate(f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=transform, fontsize=SMALL, ha="center")
     return finish(figure, results, [*keys, entry("transitions", linestyle=":")])

@@ -35,20 +35,22 @@ PART = "$T$: teacher's part in directions of larger variance"
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw one colour per teacher, and the best penalty of all between them."""
-    laws = points(scenario_of(theory).inputs)
-    if len(laws) < 2 or not all(isinstance(law, Spectrum) and len(law.eigenvalues) == 2 for law in laws):
+    spectra = points(scenario_of(theory).inputs)
+    if len(spectra) < 2 or not all(
+        isinstance(spectrum, Spectrum) and len(spectrum.eigenvalues) == 2 for spectrum in spectra
+    ):
         raise ConfigError("aligned needs several inputs: {spectrum: ...}, each of two variances")
     lines, (figure, (error, best)) = dense(theory, "lam"), page(3.0, 1, 2)
     results = with_lines(simulation, theory, lines)
     keys = panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
-    for at, (key, law) in enumerate(zip(keys, laws, strict=True)):
-        key.set_label(f"$T$ = {_part(law):.2g}")
-        line, lam = lines.isel(inputs=at), float(theory.lam_best.isel(inputs=at).values.flat[0])
+    for index, (key, spectrum) in enumerate(zip(keys, spectra, strict=True)):
+        key.set_label(f"$T$ = {_part(spectrum):.2g}")
+        line, lam = lines.isel(inputs=index), float(theory.lam_best.isel(inputs=index).values.flat[0])
         if float(line.lam[0]) <= lam <= float(line.lam[-1]):
             height = np.interp(np.log(lam), np.log(line.lam), line.mse.values.ravel())
             error.plot(lam, height, color=key.get_color(), **STAR)
-        best.plot(_part(law), lam, color=key.get_color(), clip_on=False, **STAR)
-    _bests(best, theory, laws[0])
+        best.plot(_part(spectrum), lam, color=key.get_color(), clip_on=False, **STAR)
+    _bests(best, theory, spectra[0])
     marks = [*keys, entry("best penalty", **STAR)]
     return finish(figure, results, marks, "alpha", "noise", note=PART)
 
@@ -64,12 +66,12 @@ def _bests(ax: Axes, theory: xr.Dataset, law: Spectrum) -> None:
     """Draw the best penalty against the teacher's part in the directions of the larger variance."""
     first, larger = next(iter(scenario_of(theory).cells())), np.argmax(law.eigenvalues) == 1
 
-    def best(T: float) -> float:
+    def find_best_lambda(T: float) -> float:
         cell = replace(first, inputs=replace(law, teacher=(1 - T, T) if larger else (T, 1 - T)))
         return best_of([cell])[cell.alpha]
 
     part = np.linspace(0.02, 0.98, PLACES)
-    lam = np.vectorize(best)(part)
+    lam = np.vectorize(find_best_lambda)(part)
     last = np.flatnonzero(lam > 0)[-2:]
     if len(last) == 2 and lam[-1] == 0:  # beyond the end of the straight line no penalty is best
         end = part[last[1]] + lam[last[1]] * (part[last[1]] - part[last[0]]) / (lam[last[0]] - lam[last[1]])

@@ -27,15 +27,17 @@ POINT: dict[str, Any] = {"marker": "x", "color": "black", "markersize": 4, "zord
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per fraction of flips, one colour per loss."""
     lines, flips = dense(theory, "alpha"), theory.flip.values
-    lines, runs = (part.assign(above=_above(part.eps_g, of)) for part, of in ((lines, lines), (simulation, theory)))
+    lines, runs = (
+        part.assign(above=_above(part.eps_g, reference)) for part, reference in ((lines, lines), (simulation, theory))
+    )
     results, last = with_lines(runs, theory, lines), theory.sizes["loss"]
     figure, axes = page(3.2, 1, len(flips), sharey=True)
     keys = panel(axes, results, "alpha", "above", "loss", split="flip", label=r"excess of $\epsilon_g$ over Bayes (%)")
     for ax, flip in zip(figure.axes, flips, strict=True):
         guide(ax, y=0, **BAYES)
         if "R_bayes" in simulation:
-            measured, solved = (part.sel(flip=flip).isel(loss=0) for part in (simulation, theory))
-            points(ax, measured.alpha, _above(np.arccos(measured.R_bayes) / np.pi, solved), last, **POINT)
+            measured, at_flip = (part.sel(flip=flip).isel(loss=0) for part in (simulation, theory))
+            points(ax, measured.alpha, _above(np.arccos(measured.R_bayes) / np.pi, at_flip), last, **POINT)
     return finish(figure, results, [*keys, line_with_points(last, "Bayes-optimal", **{**BAYES, **POINT})], "lam")
 
 

@@ -24,13 +24,13 @@ KNOWN: dict[str, Any] = {"color": THEORY, "linestyle": "--", "linewidth": 0.8}
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per fraction of the label +1, one colour per alpha."""
     results = with_lines(simulation, theory, dense(theory, "lam"))
-    shares = theory.positives.values
-    figure, axes = page(3.0, 1, len(shares), width=PAGE)
+    fractions = theory.positives.values
+    figure, axes = page(3.0, 1, len(fractions), width=PAGE)
     keys = panel(axes, results, "lam", "eps_g", "alpha", split="positives", log="x")
-    for ax, share in zip(figure.axes, shares, strict=True):
-        here = theory.sel(positives=share).isel(lam=0)
-        for key, error in zip(keys, here.eps_bayes.values.flat, strict=True):
+    for ax, fraction in zip(figure.axes, fractions, strict=True):
+        at_fraction = theory.sel(positives=fraction).isel(lam=0)
+        for key, error in zip(keys, at_fraction.eps_bayes.values.flat, strict=True):
             guide(ax, y=float(error), color=key.get_color(), **BAYES)
-        guide(ax, y=float(here.eps_known.values.flat[0]), **KNOWN)
+        guide(ax, y=float(at_fraction.eps_known.values.flat[0]), **KNOWN)
     marks = [entry("Bayes-optimal", color=THEORY, **BAYES), entry("clusters known", **KNOWN)]
     return finish(figure, results, [*keys, *marks], "loss", "distance", columns=3)

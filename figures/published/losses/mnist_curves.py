@@ -27,6 +27,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     keys = panel(axes, results, "P", "eps_y", "loss_lam", split="population", label=ERRORS["eps_y"], log="xy")
     for ax in axes.flat:
         ax.set_xlabel(EXAMPLES)
-    [(table, found)] = diagnoses(theory).items()
-    size = f"{title_of(table)}: {found['rows']:,} rows, $N$ = {found['columns']:,}"
+    [(table, diagnosis)] = diagnoses(theory).items()
+    size = f"{title_of(table)}: {diagnosis['rows']:,} rows, $N$ = {diagnosis['columns']:,}"
     return finish(figure, results, keys, size, note=NOTE)

@@ -25,18 +25,18 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw one colour per penalty."""
-    ends = _ends(theory)
-    results, (figure, ax) = with_lines(simulation, theory, _lines(theory, ends)), page(3.4, width=1.4 * COLUMN)
+    peaks = _ends(theory)
+    results, (figure, ax) = with_lines(simulation, theory, _lines(theory, peaks)), page(3.4, width=1.4 * COLUMN)
     keys = panel(ax, results, "alpha", "mse", "lam", label="mean squared error", log="xy")
-    for end in ends:
-        guide(ax, x=end, color="0.3")
+    for peak in peaks:
+        guide(ax, x=peak, color="0.3")
     return finish(figure, results, keys, "noise")
 
 
 def _ends(theory: xr.Dataset) -> list[float]:
     """For each variance, the fraction of directions that vary at least as much."""
-    law = scenario_of(theory).inputs
-    modes = law.modes(1) if isinstance(law, Spectrum) else None
+    inputs = scenario_of(theory).inputs
+    modes = inputs.modes(1) if isinstance(inputs, Spectrum) else None
     if modes is None:
         return []
     largest = np.argsort(-modes.variances)
@@ -46,6 +46,6 @@ def _ends(theory: xr.Dataset) -> list[float]:
 def _lines(theory: xr.Dataset, ends: list[float]) -> xr.Dataset:
     """Solve theory from the first alpha to the last, in small steps around the peaks."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
-    near = np.concatenate([end * PEAK for end in ends]) if ends else np.zeros(0)
+    near = np.concatenate([peak * PEAK for peak in ends]) if ends else np.zeros(0)
     alpha = np.union1d(np.geomspace(low, high, PLACES), near[(low < near) & (near < high)])
     return solve_line(scenario_with(theory, alpha=alpha.tolist()))

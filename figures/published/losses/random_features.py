@@ -53,7 +53,9 @@ def _lines(theory: xr.Dataset) -> xr.Dataset:
     N, P, D = theory.N.values, int(theory.P.values.flat[0]), _latent(theory)
     near = np.clip(P * PEAK, N.min(), N.max())
     widths = np.union1d(np.geomspace(N.min(), N.max(), PLACES), near).tolist()
-    given: dict[str, Any] = written(scenario_of(theory).inputs[0])["features"]
-    laws = [{"features": {**given, "latent": D / width}} for width in widths]
-    numbers = [10**6 + at for at in range(len(widths))]  # any: theory knows ratios alone
-    return solve_line(scenario_with(theory, zip=[{"N": numbers, "alpha": [P / it for it in widths], "inputs": laws}]))
+    features_config: dict[str, Any] = written(scenario_of(theory).inputs[0])["features"]
+    inputs = [{"features": {**features_config, "latent": D / width}} for width in widths]
+    numbers = [10**6 + index for index in range(len(widths))]  # any: theory knows ratios alone
+    return solve_line(
+        scenario_with(theory, zip=[{"N": numbers, "alpha": [P / width for width in widths], "inputs": inputs}])
+    )

@@ -35,8 +35,8 @@ def with_fine_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Results:
 
 def diagnoses(theory: xr.Dataset) -> dict[str, dict[str, Any]]:
     """Return the diagnosis of each table, by the name of its inputs."""
-    found: dict[str, dict[str, Any]] = json.loads(theory.attrs["tables"])
-    return found
+    tables: dict[str, dict[str, Any]] = json.loads(theory.attrs["tables"])
+    return tables
 
 
 def title_of(inputs: str) -> str:

@@ -30,29 +30,29 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per table, one colour per population."""
     check("where_it_fails", theory, TABLES)
-    results, found = with_fine_lines(simulation, theory), diagnoses(theory)
+    results, diagnosis_by_table = with_fine_lines(simulation, theory), diagnoses(theory)
     figure, axes = page(3.3, 1, theory.sizes[ALONG], squeeze=False)
-    for place, ax in enumerate(axes.flat):
-        here = theory.isel({ALONG: place})
-        error = "eps_y" if here.eps_y.notnull().any() else "mse_y"
-        shown = sliced(results, {ALONG: place})
-        keys = panel(ax, shown, "P", error, "population", label=ERRORS[error], log="xy", dashes=True)
+    for index, ax in enumerate(axes.flat):
+        at_table = theory.isel({ALONG: index})
+        error = "eps_y" if at_table.eps_y.notnull().any() else "mse_y"
+        table_results = sliced(results, {ALONG: index})
+        keys = panel(ax, table_results, "P", error, "population", label=ERRORS[error], log="xy", dashes=True)
         ax.set_xlabel(EXAMPLES)
-        table, lam = str(here.inputs.item()), power(f"{here.lam.item():g}")
-        learner = rf"{here.loss.item()} loss, $\lambda$ = {lam}"
-        words = [f"({'abcdefgh'[place]}) {title_of(table)}", learner, *_diagnosis(found[table])]
-        ax.set_title("\n".join(words), loc="left", fontsize=SMALL)
+        table, lam = str(at_table.inputs.item()), power(f"{at_table.lam.item():g}")
+        learner = rf"{at_table.loss.item()} loss, $\lambda$ = {lam}"
+        title_lines = [f"({'abcdefgh'[index]}) {title_of(table)}", learner, *_diagnosis(diagnosis_by_table[table])]
+        ax.set_title("\n".join(title_lines), loc="left", fontsize=SMALL)
     return finish(figure, results, keys, note=NOTE)
 
 
 def _diagnosis(found: dict[str, Any]) -> tuple[str, str]:
     """The size of a table, and its numbers that are out of the range in which theory holds."""
     rows, columns = found["rows"], found["columns"]
-    out = {
+    is_out_by_text = {
         f"{found['directions']:.2g} directions": found["directions"] < FEW_DIRECTIONS,
         f"tails {found['tails']:.2g}": found["tails"] > HEAVY,
         f"$n/N$ = {rows / columns:.2g}": rows < ROWS_PER_COLUMN * columns,
         "$R^2$ = 1": found["R2"] > NOISELESS,
     }
-    warned = [words for words, is_out in out.items() if is_out]
+    warned = [text for text, is_out in is_out_by_text.items() if is_out]
     return f"$n$ = {rows:,}, $N$ = {columns:,}", f"warning: {', '.join(warned)}" if warned else "no warning"

@@ -29,11 +29,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw one colour per activation, and one marker per M."""
     results, (figure, axes) = along(simulation, theory, "t"), page(3.2, 1, 2, sharex=True)
     for index, M in enumerate(theory.M.values.tolist()):
-        here = along(simulation, theory, "t", M=M)
+        at_M = along(simulation, theory, "t", M=M)
         for ax, (name, label) in zip(axes, LABELS.items(), strict=True):
-            keys = panel(ax, here, "t", name, "network", label=label, log="y", **_look(index))
+            keys = panel(ax, at_M, "t", name, "network", label=label, log="y", **_look(index))
     colours = [entry(str(key.get_label()), color=key.get_color()) for key in keys]
-    marks = [entry(f"$M$ = {M}", linestyle="none", **_look(at)) for at, M in enumerate(theory.M.values.tolist())]
+    marks = [entry(f"$M$ = {M}", linestyle="none", **_look(index)) for index, M in enumerate(theory.M.values.tolist())]
     note = "points: simulation (mean, standard error); lines: theory of $M=1$; other errors have no equations"
     return finish(figure, results, [*colours, *marks], "K", "eta", note=note)
 

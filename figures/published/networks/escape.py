@@ -42,20 +42,20 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw density and survival, one colour per N."""
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError("the figure escape shows K = 2 student units and M = 2 teacher units")
-    found, (figure, (left, right)) = escape(scenario_of(theory)), page(3.0, 1, 2)
-    shifted = {int(N): _shifted(simulation.sel(N=N), found.rate) for N in simulation.N.values}
+    prediction, (figure, (left, right)) = escape(scenario_of(theory)), page(3.0, 1, 2)
+    shifted = {int(N): _shifted(simulation.sel(N=N), prediction.rate) for N in simulation.N.values}
     edges = _edges(np.concatenate(list(shifted.values())))
     for index, times in enumerate(shifted.values()):
         _histogram(left, times, edges, index)
         _survival(right, times, edges, index)
-    _law(left, right, found, edges)
+    _law(left, right, prediction, edges)
     for ax in (left, right):
         ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\Lambda)$")
     left.set(ylabel="density", ylim=(0, None))
     right.set(ylabel="fraction still on the plateau", ylim=(0, None))
     keys: list[Any] = [points_with_bars(f"$N$ = {N:,}", **look_of(index)) for index, N in enumerate(shifted)]
     keys.append(entry(r"theory: $-\ln|\xi|/\Lambda+c$, nothing fitted"))
-    return finish(figure, simulation, keys, "eta", f"$\\Lambda$ = {found.rate:.4f}", columns=4)
+    return finish(figure, simulation, keys, "eta", f"$\\Lambda$ = {prediction.rate:.4f}", columns=4)
 
 
 def _shifted(runs: xr.Dataset, rate: float) -> np.ndarray:
@@ -74,9 +74,9 @@ def _edges(times: np.ndarray) -> np.ndarray:
 
 def _histogram(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
     count, _ = np.histogram(times, edges)
-    some, scale = count > 0, times.size * np.diff(edges)
-    places = (edges[:-1] + edges[1:]) / 2
-    mean_points(ax, places[some], (count / scale)[some], (np.sqrt(count) / scale)[some], index)
+    is_filled, scale = count > 0, times.size * np.diff(edges)
+    centres = (edges[:-1] + edges[1:]) / 2
+    mean_points(ax, centres[is_filled], (count / scale)[is_filled], (np.sqrt(count) / scale)[is_filled], index)
 
 
 def _survival(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:

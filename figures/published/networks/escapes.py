@@ -29,13 +29,13 @@ def escape_times(dataset: xr.Dataset) -> np.ndarray:
     """Find when each run (..., seed) escapes, by interpolation between recorded times; NaN if it does not."""
     u = abs(difference(dataset)).transpose(..., "t").values
     t = dataset.t.values
-    at = np.argmax(u >= PASSED, axis=-1)  # 0 for runs that do not escape
-    late, early = (np.take_along_axis(u, np.maximum(at - k, 0)[..., None], -1)[..., 0] for k in (0, 1))
-    growing = (at > 0) & (early > 0)
+    first_index = np.argmax(u >= PASSED, axis=-1)  # 0 for runs that do not escape
+    late, early = (np.take_along_axis(u, np.maximum(first_index - k, 0)[..., None], -1)[..., 0] for k in (0, 1))
+    growing = (first_index > 0) & (early > 0)
     late, early = np.where(growing, late, 2.0), np.where(growing, early, 1.0)
-    share = np.log(PASSED / early) / np.log(late / early)  # u grows exponentially
-    before = t[np.maximum(at - 1, 0)]
-    return np.where(growing, before + share * (t[at] - before), np.nan)
+    fraction = np.log(PASSED / early) / np.log(late / early)  # u grows exponentially
+    t_before = t[np.maximum(first_index - 1, 0)]
+    return np.where(growing, t_before + fraction * (t[first_index] - t_before), np.nan)
 
 
 def split(dataset: xr.Dataset) -> xr.Dataset:
@@ -69,11 +69,11 @@ def aligned(dataset: xr.Dataset, since: np.ndarray) -> xr.Dataset:
     if not np.isfinite(times).any():
         raise ConfigError(f"no run has left the plateau by t = {t[-1]:g}")
     runs = dataset.drop_vars("R").isel(seed=np.isfinite(times))
-    at = times[np.isfinite(times)][:, None] + since
-    inside = (t[0] <= at) & (at <= t[-1])
-    found = {}
+    run_times = times[np.isfinite(times)][:, None] + since
+    is_recorded = (t[0] <= run_times) & (run_times <= t[-1])
+    variables = {}
     for name, values in runs.items():
         splines = [CubicSpline(t, run) for run in values.transpose("seed", "t").values]
-        moved = np.stack([spline(places) for spline, places in zip(splines, at, strict=True)])
-        found[name] = (("seed", "since"), np.where(inside, moved, np.nan))
-    return xr.Dataset(found, {"since": since})
+        interpolated = np.stack([spline(spline_times) for spline, spline_times in zip(splines, run_times, strict=True)])
+        variables[name] = (("seed", "since"), np.where(is_recorded, interpolated, np.nan))
+    return xr.Dataset(variables, {"since": since})

@@ -33,13 +33,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure, axes = page(3.0, 1, len(starts), squeeze=False)
     lines = _lines(theory)
     for ax, start in zip(axes.flat, starts, strict=True):
-        runs, solved = (each.sel(start=start) if "start" in each.dims else each for each in (simulation, lines))
-        for at, t in enumerate(later):
-            theory_line(ax, solved.overlap, _forgotten(solved, switch, t), color=look_of(at)["color"])
-            points(ax, runs.overlap, _forgotten(runs, switch, t), at)
+        runs, solved_lines = (part.sel(start=start) if "start" in part.dims else part for part in (simulation, lines))
+        for index, t in enumerate(later):
+            theory_line(ax, solved_lines.overlap, _forgotten(solved_lines, switch, t), color=look_of(index)["color"])
+            points(ax, runs.overlap, _forgotten(runs, switch, t), index)
         _label(ax, start)
     axes[0, 0].set_ylabel("forgetting $F(s)$")
-    keys = [line_with_points(at, f"$s$ = {t - switch:g}") for at, t in enumerate(later)]
+    keys = [line_with_points(index, f"$s$ = {t - switch:g}") for index, t in enumerate(later)]
     return finish(figure, simulation, keys, "eta", "eta_v", f"switch at $t$ = {switch:g}")
 
 

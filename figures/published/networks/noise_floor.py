@@ -40,16 +40,18 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     parallel_axes.check("noise_floor", theory, ALONG)
     floors = np.ravel(noise_floor(scenario_of(theory), stable=False))
     units = sorted(set(theory.M.values.tolist()))
-    figure, (late, course) = page(3.6, 1, 2)
+    figure, (late, time_course) = page(3.6, 1, 2)
     for index, M in enumerate(units):
-        at = np.flatnonzero(theory.M.values == M)
-        _at_the_end(late, simulation.isel({AXES[0]: at}), theory.isel({AXES[0]: at}), floors[at], index)
-    at = np.flatnonzero(theory.M.values == units[0])
+        columns = np.flatnonzero(theory.M.values == M)
+        _at_the_end(late, simulation.isel({AXES[0]: columns}), theory.isel({AXES[0]: columns}), floors[columns], index)
+    columns = np.flatnonzero(theory.M.values == units[0])
     times = [
-        _in_time(course, simulation.isel({AXES[0]: one}), floors[one], {"color": shade, "marker": MARKERS[order]})
-        for order, (one, shade) in enumerate(zip(at, shades(len(at)), strict=True))
+        _in_time(
+            time_course, simulation.isel({AXES[0]: column}), floors[column], {"color": shade, "marker": MARKERS[order]}
+        )
+        for order, (column, shade) in enumerate(zip(columns, shades(len(columns)), strict=True))
     ]
-    _label(late, course, simulation, units[0])
+    _label(late, time_course, simulation, units[0])
     marks = [entry(f"$M$ = {M}", linestyle="none", **_look(index)) for index, M in enumerate(units)]
     return finish(figure, simulation, [*marks, *FLOORS, *times], "eta", "noise", columns=4)
 
@@ -61,11 +63,11 @@ def _look(index: int) -> dict[str, Any]:
 
 def _at_the_end(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
     """Draw the runs of one M at the last time, their equations, the state of equal units and its first order."""
-    K, M, look = runs.K.values, int(runs.M[0]), _look(index)
+    K, M, style = runs.K.values, int(runs.M[0]), _look(index)
     ax.plot(K, SCALE * floors, "x", color=THEORY, markersize=4, markeredgewidth=0.9, zorder=2)
     dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 11, "markeredgewidth": 1.1}
-    ax.plot(K, SCALE * theory.eps_g.isel(t=-1).values, color=look["color"], **dash)
-    points(ax, K, SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index, **look)
+    ax.plot(K, SCALE * theory.eps_g.isel(t=-1).values, color=style["color"], **dash)
+    points(ax, K, SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index, **style)
     rate = runs.eta.item() * runs.noise.item() ** 2 / (2 * np.pi)
     ax.plot(K, SCALE * rate * (K - M + M / np.sqrt(3)), linestyle=":", linewidth=0.9, color=THEORY, zorder=0)
 

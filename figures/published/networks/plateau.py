@@ -53,8 +53,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         raise ConfigError("the figure plateau shows K = 2 student units and M = 2 teacher units")
     figure, axes = page(5.0, 2, 2)
     _runs(axes[0, 0], simulation, theory)
-    since = np.linspace(-BEFORE, AFTER, PLACES)
-    runs, line = aligned(split(simulation), since), _line(theory, np.linspace(-BEFORE, AFTER, 161))
+    times_since_escape = np.linspace(-BEFORE, AFTER, PLACES)
+    runs, line = aligned(split(simulation), times_since_escape), _line(theory, np.linspace(-BEFORE, AFTER, 161))
     results = with_lines(simulation, theory, line)
     results = replace(results, simulation=runs.rename(since="t"), theory=None)
     for ax, (label, names) in zip(axes.flat[1:], PANELS.items(), strict=True):
@@ -83,10 +83,12 @@ def _line(theory: xr.Dataset, since: np.ndarray) -> xr.Dataset:
     scenario = scenario_of(theory)
     start = scenario.start_of(2, 2).model_dump() | {"R": {"diagonal": SMALL}}
 
-    def at(t: np.ndarray) -> xr.Dataset:
+    def solve_at(t: np.ndarray) -> xr.Dataset:
         return split(solve(scenario_with(theory, start=start, t=t.tolist())).expand_dims("seed"))
 
     times = np.linspace(0, LATEST, STEPS + 1)
-    [coarse] = escape_times(at(times))
-    [escape] = escape_times(at(coarse + np.linspace(-1, 1, STEPS + 1) * LATEST / STEPS))  # between two of these times
-    return at(escape + since).isel(seed=0).assign_coords(t=since)
+    [coarse] = escape_times(solve_at(times))
+    [escape] = escape_times(
+        solve_at(coarse + np.linspace(-1, 1, STEPS + 1) * LATEST / STEPS)
+    )  # between two of these times
+    return solve_at(escape + since).isel(seed=0).assign_coords(t=since)

@@ -47,11 +47,17 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 def _spreads(theory: xr.Dataset) -> list[float]:
     """D of all inputs of the sweep, whose variances must be 1 - D and 1 + D for the same numbers of directions."""
-    given = scenario_of(theory).inputs
-    laws = [law for law in given if isinstance(law, Spectrum)] if isinstance(given, tuple | list) else []
-    pairs = [law.eigenvalues for law in laws if len(law.eigenvalues) == 2 and law == Spectrum(law.eigenvalues)]
+    inputs = scenario_of(theory).inputs
+    spectra = (
+        [spectrum for spectrum in inputs if isinstance(spectrum, Spectrum)] if isinstance(inputs, tuple | list) else []
+    )
+    pairs = [
+        spectrum.eigenvalues
+        for spectrum in spectra
+        if len(spectrum.eigenvalues) == 2 and spectrum == Spectrum(spectrum.eigenvalues)
+    ]
     sizes = theory.sizes["student"], theory.sizes["teacher_unit"]
-    if len(pairs) < 2 or len(pairs) < len(given) or not np.allclose(np.sum(pairs, axis=1), 2) or sizes != (2, 2):
+    if len(pairs) < 2 or len(pairs) < len(inputs) or not np.allclose(np.sum(pairs, axis=1), 2) or sizes != (2, 2):
         raise ConfigError(
             "the figure plateau_spread shows K = 2 student units and M = 2 teacher units for several spectra "
             "[1 - D, 1 + D]"
@@ -72,5 +78,5 @@ def _times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -> None:
 def _line(ax: Axes, theory: xr.Dataset, spreads: list[float]) -> None:
     """Draw the escape times of the equations."""
     spread = np.linspace(min(spreads), max(spreads), PLACES)
-    laws = [{"spectrum": [1 - each, 1 + each]} for each in spread]
-    ax.plot(spread, escape_times(solve(scenario_with(theory, inputs=laws))), color=THEORY, zorder=1)
+    spectra = [{"spectrum": [1 - delta, 1 + delta]} for delta in spread]
+    ax.plot(spread, escape_times(solve(scenario_with(theory, inputs=spectra))), color=THEORY, zorder=1)

@@ -40,11 +40,16 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results = with_lines(runs, theory, lines.to_dataset(name="gain"))
     keys: list[Any] = panel(ax, results, "t", "gain", "rule", label=r"$\epsilon_g(K)\,/\,\epsilon_g(1)$", log="x")
     for key, rule in zip(keys, theory.rule.values, strict=True):
-        few, gain = finite.sel(rule=rule), lines.sel(rule=rule)
-        t, least = float(gain.idxmin()), float(gain.min())  # when an ensemble gains most
-        ax.plot(few.t, few.eps_g_weight_mean / few.eps_g.isel(student=0), color=key.get_color(), **FEW)
-        ax.plot(t, least, color=key.get_color(), **STAR)
-        key.set_label(f"{key.get_label()} ({least:.3f})")
+        at_finite_K, gain = finite.sel(rule=rule), lines.sel(rule=rule)
+        t, min_gain = float(gain.idxmin()), float(gain.min())  # when an ensemble gains most
+        ax.plot(
+            at_finite_K.t,
+            at_finite_K.eps_g_weight_mean / at_finite_K.eps_g.isel(student=0),
+            color=key.get_color(),
+            **FEW,
+        )
+        ax.plot(t, min_gain, color=key.get_color(), **STAR)
+        key.set_label(f"{key.get_label()} ({min_gain:.3f})")
     guide(ax, y=LATE, text=r"$1/\sqrt{2}$", color="0.4", linewidth=1)
     ax.set(xlim=(EARLIEST, LATEST), ylim=(0.5, 1.02))
     log_ticks(ax.xaxis)

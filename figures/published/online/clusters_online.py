@@ -25,14 +25,14 @@ KNOWN: dict[str, Any] = {"color": THEORY, "linestyle": "--", "linewidth": 0.8}
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a panel per fraction of the label +1, one colour per rule."""
-    shares = theory.positives.values
-    figure, axes = page(3.0, 1, len(shares), width=PAGE, sharey=True)
+    fractions = theory.positives.values
+    figure, axes = page(3.0, 1, len(fractions), width=PAGE, sharey=True)
     results = along(simulation, theory, "t")
     keys = panel(axes, results, "t", "eps_g", "rule", split="positives")
     lines = (results.lines if results.lines is not None else theory).isel(rule=0)
-    for ax, share in zip(figure.axes, shares, strict=True):
-        here = lines.sel(positives=share)
-        ax.plot(here.t, here.eps_bayes, **BAYES)
-        guide(ax, y=float(here.eps_known), **KNOWN)
+    for ax, fraction in zip(figure.axes, fractions, strict=True):
+        at_fraction = lines.sel(positives=fraction)
+        ax.plot(at_fraction.t, at_fraction.eps_bayes, **BAYES)
+        guide(ax, y=float(at_fraction.eps_known), **KNOWN)
     marks = [entry("Bayes-optimal", **BAYES), entry("clusters known", **KNOWN)]
     return finish(figure, results, [*keys, *marks], "distance", columns=5)

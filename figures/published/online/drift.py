@@ -53,8 +53,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for index, (rule, line) in enumerate(states.items()):
         ax.plot(drifts, line, color=look_of(index)["color"])
         keys.append(line_with_points(index, f"{label_of(rule)}, {_decay_of(rule)[0]}"))
-        own = _matching(simulation.eps_g.isel(t=-1, student=0), rule)
-        points(ax, own.drift, own, index)
+        rule_errors = _matching(simulation.eps_g.isel(t=-1, student=0), rule)
+        points(ax, rule_errors.drift, rule_errors, index)
         _power(ax, rule, drifts[-1])
     ax.set(xlabel=r"drift $\delta$", ylabel=r"stationary $\epsilon_g$", xlim=(0.8 * LEAST, 1.3 * drifts[-1]))
     _crossing(ax, drifts, states)
@@ -74,9 +74,13 @@ def _power(ax: Axes, rule: str, last: float) -> None:
     amplitude, root, side = POWERS[rule]
     ends = np.array([LEAST, last])
     ax.plot(ends, amplitude * ends ** (1 / root), color="0.6", linewidth=0.6, zorder=0, gid=AID)
-    at, beside = (LEAST, 2 * LEAST) if side == "bottom" else (2 * LEAST, 2 * LEAST)  # a word above the line is higher
+    text_drift, height_drift = (
+        (LEAST, 2 * LEAST) if side == "bottom" else (2 * LEAST, 2 * LEAST)
+    )  # a word above the line is higher
     text = rf"${amplitude:.4f}\,\delta^{{1/{root}}}$"
-    ax.text(1.05 * at, amplitude * beside ** (1 / root), text, color="0.4", fontsize=SMALL, va=side, gid=AID)
+    ax.text(
+        1.05 * text_drift, amplitude * height_drift ** (1 / root), text, color="0.4", fontsize=SMALL, va=side, gid=AID
+    )
 
 
 def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> None:
@@ -96,7 +100,7 @@ def _states(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
 
 def _matching(runs: xr.DataArray, rule: str) -> xr.DataArray:
     """Select the runs of a rule. Raises `ConfigError` unless its decay suits it, to the digits that a config has."""
-    own = runs.isel({AXES[0]: runs.rule.values == rule})
-    if not np.allclose(own.decay, _decay_of(rule)[1](own.drift), rtol=1e-3, atol=1e-12):
+    rule_runs = runs.isel({AXES[0]: runs.rule.values == rule})
+    if not np.allclose(rule_runs.decay, _decay_of(rule)[1](rule_runs.drift), rtol=1e-3, atol=1e-12):
         raise ConfigError(f"the figure drift needs the rule {rule} with the weight decay that suits it")
-    return own
+    return rule_runs

@@ -50,14 +50,26 @@ def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
     The dotted line is K infinite. Both outputs have the colour, if it is given.
     """
     simulation, theory, lines = (part.isel(t=-1).sortby("K") for part in parts)
-    one = theory.eps_g.isel(K=-1, student=0).item()
+    single_error = theory.eps_g.isel(K=-1, student=0).item()
     for index, (name, (label, dashes)) in enumerate(OUTPUTS.items()):
-        own, size = colour or COLOURS[index], nested_size(index, len(OUTPUTS))
-        look = {"color": own, "linestyle": dashes, "drawstyle": STEPS if lines.sizes["K"] <= DISCRETE else "default"}
-        ax.plot(lines.K, lines[name] / one, **look, label=f"{label}, theory")
-        points(ax, simulation.K, simulation[name] / one, index, color=own, label=f"{label}, simulation", **size)
+        line_colour, size = colour or COLOURS[index], nested_size(index, len(OUTPUTS))
+        line_style = {
+            "color": line_colour,
+            "linestyle": dashes,
+            "drawstyle": STEPS if lines.sizes["K"] <= DISCRETE else "default",
+        }
+        ax.plot(lines.K, lines[name] / single_error, **line_style, label=f"{label}, theory")
+        points(
+            ax,
+            simulation.K,
+            simulation[name] / single_error,
+            index,
+            color=line_colour,
+            label=f"{label}, simulation",
+            **size,
+        )
     if int(theory.K.max()) > 1:  # one student has no q
-        guide(ax, y=_limit(theory, one), linewidth=1)
+        guide(ax, y=_limit(theory, single_error), linewidth=1)
 
 
 def keys() -> list[Any]:
@@ -76,10 +88,10 @@ def label_limit(ax: Axes, theory: xr.Dataset) -> None:
     """Name the dotted line of infinite K, on the right of the axes."""
     if int(theory.K.max()) == 1:
         return
-    one = theory.isel(t=-1).eps_g.isel(K=-1, student=0).item()
-    limit = _limit(theory.isel(t=-1), one)
-    place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
-    ax.annotate(r"$K=\infty$", (1, limit), (2, 0), ha="left", va="center", color="0.4", fontsize=SMALL, **place)
+    single_error = theory.isel(t=-1).eps_g.isel(K=-1, student=0).item()
+    limit = _limit(theory.isel(t=-1), single_error)
+    coordinates: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
+    ax.annotate(r"$K=\infty$", (1, limit), (2, 0), ha="left", va="center", color="0.4", fontsize=SMALL, **coordinates)
 
 
 def _limit(theory: xr.Dataset, one: float) -> float:
@@ -101,7 +113,7 @@ def _scaled(ax: Axes, K: np.ndarray) -> None:
         return
     ticks = _ticks(K)
     ax.set_xscale("log")
-    ax.set_xticks(ticks, [str(it) for it in ticks])
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.minorticks_off()
 
 
@@ -124,8 +136,8 @@ def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
     for index, rule in enumerate(lines.rule.values):
         line, cloud = lines.sel(rule=rule).isel(student=0), simulation.sel(rule=rule).mean("student")
         ax.plot(line.R, line.q, color=look_of(index)["color"], zorder=1)
-        look = {"label": label_of(str(rule)), "xerr": spread(cloud.R)}
-        points(ax, cloud.R.mean("seed"), cloud.q, index, **look)
+        point_options = {"label": label_of(str(rule)), "xerr": spread(cloud.R)}
+        points(ax, cloud.R.mean("seed"), cloud.q, index, **point_options)
     ax.set(xlabel="$R$ (teacher, student)", ylabel="$q$ (student, student)")
     ax.margins(0.05)
 
@@ -154,8 +166,8 @@ def draw_rules(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 def _ticks(K: np.ndarray) -> list[int]:
     """Select the values of K whose labels do not overlap."""
-    kept: list[int] = []
+    spaced_values: list[int] = []
     for value in sorted(map(int, K)):
-        if not kept or value >= 1.45 * kept[-1]:
-            kept.append(value)
-    return kept
+        if not spaced_values or value >= 1.45 * spaced_values[-1]:
+            spaced_values.append(value)
+    return spaced_values

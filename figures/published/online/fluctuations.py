@@ -43,12 +43,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     rules, lines = [str(rule) for rule in theory.rule.values], _lines(theory)
     figure, axes = page(6.2, 3, len(rules), sharex="row", sharey="row", squeeze=False)
     for column, rule in zip(axes.T, rules, strict=True):
-        runs, solved = (part.sel(rule=rule).eps_g for part in (simulation, theory))
+        runs, rule_theory = (part.sel(rule=rule).eps_g for part in (simulation, theory))
         _theory(column, lines.sel(rule=rule))
         for index, N in enumerate(theory.N.values):
-            own, at = runs.sel(N=N).isel(student=0), theory.sel(rule=rule, N=N).isel(student=0)
-            _points(column, own, solved.sel(N=N).isel(student=0), index, len(theory.N))
-            _distribution(column[2], own.isel(t=-1), at.isel(t=-1), index)
+            rule_runs, cell = runs.sel(N=N).isel(student=0), theory.sel(rule=rule, N=N).isel(student=0)
+            _points(column, rule_runs, rule_theory.sel(N=N).isel(student=0), index, len(theory.N))
+            _distribution(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index)
         column[0].set_title(label_of(rule))
     _label(axes, float(theory.t.values[-1]))
     sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
@@ -79,11 +79,11 @@ def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, co
     runs, limit = runs.sel(t=runs.t > 0), limit.sel(t=limit.t > 0)
     N, seeds, spread = int(runs.N), runs.sizes["seed"], runs - runs.mean("seed")
     variance = (spread**2).sum("seed") / max(seeds - 1, 1)
-    of_variance = np.sqrt(((spread**4).mean("seed") - variance**2).clip(0) / seeds)
-    t, look = runs.t, look_of(index) | nested_size(index, count)
+    variance_error = np.sqrt(((spread**4).mean("seed") - variance**2).clip(0) / seeds)
+    t, style = runs.t, look_of(index) | nested_size(index, count)
     bias, error = N * (runs.mean("seed") - limit) / limit, N * np.sqrt(variance / seeds) / limit
-    mean_points(column[0], t, bias.where(error < NOISE), error, look)
-    mean_points(column[1], t, N * variance / limit**2, N * of_variance / limit**2, look)
+    mean_points(column[0], t, bias.where(error < NOISE), error, style)
+    mean_points(column[1], t, N * variance / limit**2, N * variance_error / limit**2, style)
 
 
 def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
@@ -92,10 +92,10 @@ def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) 
     assert std is not None
     z = (runs.values - mean.item()) / std.item()
     count, edges = np.histogram(z, np.arange(-FARTHEST, FARTHEST + WIDTH / 2, WIDTH))
-    some, scale = count > 0, z.size * WIDTH
-    places = (edges[:-1] + edges[1:])[some] / 2
-    low = np.minimum(np.sqrt(count[some]), 0.7 * count[some]) / scale
-    mean_points(ax, places, count[some] / scale, [low, np.sqrt(count[some]) / scale], index)
+    is_filled, scale = count > 0, z.size * WIDTH
+    centres = (edges[:-1] + edges[1:])[is_filled] / 2
+    low = np.minimum(np.sqrt(count[is_filled]), 0.7 * count[is_filled]) / scale
+    mean_points(ax, centres, count[is_filled] / scale, [low, np.sqrt(count[is_filled]) / scale], index)
 
 
 def _label(axes: Any, last: float) -> None:

@@ -62,10 +62,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         ax = axes[int(index > 0)]
         ax.plot(flips, late(rule, flips), color=COLOURS[index], zorder=1)
         ax.plot(flips, scale * _at(theory, rule, flips), color=COLOURS[index], linestyle="--", linewidth=0.9)
-        own = simulation.eps_g.isel(t=-1, student=0)[simulation.rule.values == rule]
-        points(ax, own.flip, scale * own, index)
+        rule_runs = simulation.eps_g.isel(t=-1, student=0)[simulation.rule.values == rule]
+        points(ax, rule_runs.flip, scale * rule_runs, index)
     _label(*axes)
-    keys: list[Any] = [line_with_points(index, label_of(rule) + how) for index, (rule, how) in enumerate(RULES.items())]
+    keys: list[Any] = [
+        line_with_points(index, label_of(rule) + schedule_text)
+        for index, (rule, schedule_text) in enumerate(RULES.items())
+    ]
     keys += [
         entry(r"theory, $t\to\infty$"),
         entry(f"theory, $t$ = {t:g}", linestyle="--", linewidth=0.9),
@@ -77,7 +80,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 def _has_several_flips(scenario: Scenario) -> bool:
     """True if every rule has several flips, between which its t0 can be interpolated."""
     flips = [[flip for name, flip in scenario.pairs("rule", "flip") if name == rule] for rule in RULES]
-    return all(len(own) > 1 and own == sorted(set(own)) for own in flips)
+    return all(len(rule_flips) > 1 and rule_flips == sorted(set(rule_flips)) for rule_flips in flips)
 
 
 def late(rule: str, flip: Any) -> Any:
@@ -91,19 +94,23 @@ def late(rule: str, flip: Any) -> Any:
     flip = np.asarray(flip, float)
     if rule == "bayes":
         x = np.arange(-REACH, REACH, STEP)
-        kept = 1 - 2 * flip[..., None]
-        information = (kept * density(x)) ** 2 / (flip[..., None] + kept * cumulative(x))
+        signal_factor = 1 - 2 * flip[..., None]
+        information = (signal_factor * density(x)) ** 2 / (flip[..., None] + signal_factor * cumulative(x))
         return np.sqrt(2 / np.pi) / (STEP * information.sum(-1))
     return np.sqrt((2 * flip if rule == "perceptron" else 0.5) / np.pi) / (1 - 2 * flip)
 
 
 def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
     """Solve for eps_g at the last time; between the flips of the sweep t0 is interpolated."""
-    own = theory.isel({AXES[0]: theory.rule.values == rule})
-    t0 = np.exp(np.interp(flips, own.flip.values, np.log(own.schedule.values)))
-    known = {"assumed_flip": flips.tolist()} if rule == "bayes" else {}
-    along = {**known, "flip": flips.tolist(), "schedule": [{"t0": one} for one in t0.tolist()]}
-    return np.ravel(solve(scenario_with(theory, rule=rule, t=float(theory.t[-1]), zip=along)).eps_g)
+    rule_theory = theory.isel({AXES[0]: theory.rule.values == rule})
+    t0 = np.exp(np.interp(flips, rule_theory.flip.values, np.log(rule_theory.schedule.values)))
+    assumed_flips = {"assumed_flip": flips.tolist()} if rule == "bayes" else {}
+    zipped_keys = {
+        **assumed_flips,
+        "flip": flips.tolist(),
+        "schedule": [{"t0": time_constant} for time_constant in t0.tolist()],
+    }
+    return np.ravel(solve(scenario_with(theory, rule=rule, t=float(theory.t[-1]), zip=zipped_keys)).eps_g)
 
 
 def _label(left: Axes, right: Axes) -> None:

@@ -56,8 +56,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 def _name(ax: Axes, label: str, place: tuple[float, float], *, above: bool, ha: str) -> None:
     """Write the name of a line above or below it."""
-    look: dict[str, Any] = {"fontsize": SMALL, "ha": ha, "va": "bottom" if above else "top", "gid": AID}
-    ax.annotate(label, place, (0, 2 if above else -2), textcoords="offset points", **look)
+    text_options: dict[str, Any] = {"fontsize": SMALL, "ha": ha, "va": "bottom" if above else "top", "gid": AID}
+    ax.annotate(label, place, (0, 2 if above else -2), textcoords="offset points", **text_options)
 
 
 def _times_t(part: xr.Dataset) -> xr.Dataset:

@@ -24,10 +24,10 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error, and the best rate below it."""
-    known = scenario_of(theory).rule == "perceptron"
-    further = [entry(r"$4/(\pi(t+\pi))$", **LIMIT)] if known else []
-    figure = best_control.draw("optimal_rate", simulation, theory, "eta", log="xy", further=further)
-    if known:
+    is_perceptron = scenario_of(theory).rule == "perceptron"
+    extra_keys = [entry(r"$4/(\pi(t+\pi))$", **LIMIT)] if is_perceptron else []
+    figure = best_control.draw("optimal_rate", simulation, theory, "eta", log="xy", further=extra_keys)
+    if is_perceptron:
         t = np.geomspace(float(theory.t[theory.t > 0].min()), float(theory.t.max()), 100)
         figure.axes[0].plot(t, 4 / np.pi / (t + np.pi), zorder=0, gid=AID, **LIMIT)
     return figure

@@ -31,23 +31,29 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a line for each power law, and beside it the power of time that it follows."""
-    laws = _laws(theory)
+    power_laws = _laws(theory)
     figure, ax = page(4.0)
     results = along(simulation, theory, "t")
     keys = panel(ax, results, "t", "eps_g", "inputs", log="xy")
-    for key, law, line in zip(keys, laws, theory.eps_g.isel(student=0).transpose("inputs", "t"), strict=True):
-        key.set_label(f"$a={law.decay:g}$, $b={law.teacher_decay:g}$")
-        _power(ax, law, line.sel(t=line.t > 0))
+    for key, power_law, line in zip(
+        keys, power_laws, theory.eps_g.isel(student=0).transpose("inputs", "t"), strict=True
+    ):
+        key.set_label(f"$a={power_law.decay:g}$, $b={power_law.teacher_decay:g}$")
+        _power(ax, power_law, line.sel(t=line.t > 0))
     return finish(figure, results, keys, "rule")
 
 
 def _laws(theory: xr.Dataset) -> list[PowerLaw]:
     """All inputs of the sweep, which must be power laws."""
-    given = scenario_of(theory).inputs
-    laws = [law for law in given if isinstance(law, PowerLaw)] if isinstance(given, tuple | list) else []
-    if len(laws) < 2 or len(laws) < len(given):
+    inputs = scenario_of(theory).inputs
+    power_laws = (
+        [inputs_item for inputs_item in inputs if isinstance(inputs_item, PowerLaw)]
+        if isinstance(inputs, tuple | list)
+        else []
+    )
+    if len(power_laws) < 2 or len(power_laws) < len(inputs):
         raise ConfigError("the figure sgd_power_law needs several power laws of inputs")
-    return laws
+    return power_laws
 
 
 def _power(ax: Axes, law: PowerLaw, line: xr.DataArray) -> None:

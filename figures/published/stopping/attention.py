@@ -46,8 +46,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     deltas = _against_time(above, simulation, theory, plain)
     boundaries = _against_delta(below, simulation, theory, plain)
     figure.set_layout_engine("constrained", w_pad=0.08)
-    above_all = BOUNDARIES[str(theory.attention.values[0])].label
-    legend_below(figure, [*deltas, *boundaries], columns=5, note=f"(a) to (c): {above_all}")
+    boundary_label = BOUNDARIES[str(theory.attention.values[0])].label
+    legend_below(figure, [*deltas, *boundaries], columns=5, note=f"(a) to (c): {boundary_label}")
     return figure
 
 
@@ -66,48 +66,48 @@ class Plain:
 
 def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> list[Line2D]:
     """Draw eps_g and the fraction of features so far against t, and eps_g over the plain perceptron's at equal work."""
-    error, seen, gained = axes
+    error, fraction_axes, gain_axes = axes
     lines = dense(theory, "t", attention=str(theory.attention.values[0]))
     parts = (simulation.isel(attention=0), theory.isel(attention=0), lines)
-    runs, solved, lines = (
+    runs, solved_theory, lines = (
         part.assign(seen=part.work / part.t, gained=part.eps_g / plain(part.work)).sel(t=part.t > 0) for part in parts
     )
-    results = with_lines(runs, solved, lines)
+    results = with_lines(runs, solved_theory, lines)
     palette = shades(lines.sizes["error_rate"])
     keys = panel(error, results, "t", "eps_g", "error_rate", log="xy", palette=palette)
-    panel(seen, results, "t", "seen", "error_rate", log="x", palette=palette)
+    panel(fraction_axes, results, "t", "seen", "error_rate", log="x", palette=palette)
     for index, key in enumerate(keys):
-        line, own = lines.isel(error_rate=index), runs.isel(error_rate=index)
-        gained.plot(line.work, line.gained, color=key.get_color())
-        points(gained, own.work.mean("seed"), own.gained, index, color=key.get_color())
+        line, rate_runs = lines.isel(error_rate=index), runs.isel(error_rate=index)
+        gain_axes.plot(line.work, line.gained, color=key.get_color())
+        points(gain_axes, rate_runs.work.mean("seed"), rate_runs.gained, index, color=key.get_color())
     keys += error.plot(lines.t, plain(lines.t), color="k", linewidth=0.8, zorder=1, label="plain perceptron")
-    gained.axhline(1, color="k", linewidth=0.8)
-    logarithmic(gained, "x")
-    seen.set(title="up to $t$", ylabel=FEATURES, ylim=(0, 1.05))
-    gained.set(title="at equal work", xlabel="work (features $/\\,N^2$)", ylabel=RATIO)
+    gain_axes.axhline(1, color="k", linewidth=0.8)
+    logarithmic(gain_axes, "x")
+    fraction_axes.set(title="up to $t$", ylabel=FEATURES, ylim=(0, 1.05))
+    gain_axes.set(title="at equal work", xlabel="work (features $/\\,N^2$)", ylabel=RATIO)
     return keys
 
 
 def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> list[Line2D]:
     """Draw eps_g over the plain perceptron's at the same time, features, and decision errors."""
-    slow, seen, lost = axes
+    slow, fraction_axes, decision_axes = axes
     parts = [part.isel(t=-1) for part in (simulation, theory, dense(theory, "error_rate"))]
-    alone = float(plain(parts[1].t.item()))
-    results = with_lines(*(part.assign(slow=part.eps_g / alone) for part in parts))
-    look: dict[str, Any] = {"palette": GREYS, "dashes": True}
-    keys = panel(slow, results, "error_rate", "slow", "attention", log="x", **look)
-    panel(seen, results, "error_rate", "features", "attention", log="x", **look)
-    panel(lost, results, "error_rate", "decision_error", "attention", log="xy", **look)
+    plain_error = float(plain(parts[1].t.item()))
+    results = with_lines(*(part.assign(slow=part.eps_g / plain_error) for part in parts))
+    line_options: dict[str, Any] = {"palette": GREYS, "dashes": True}
+    keys = panel(slow, results, "error_rate", "slow", "attention", log="x", **line_options)
+    panel(fraction_axes, results, "error_rate", "features", "attention", log="x", **line_options)
+    panel(decision_axes, results, "error_rate", "decision_error", "attention", log="xy", **line_options)
     for errors, grey in zip(parts[0].decision_error.transpose("attention", ...), GREYS * 2, strict=False):
-        at_foot(lost, errors.error_rate.values[np.asarray(errors.mean("seed") == 0)], grey)
+        at_foot(decision_axes, errors.error_rate.values[np.asarray(errors.mean("seed") == 0)], grey)
     slow.axhline(1, color="k", linewidth=0.8)
     deltas = parts[2].error_rate
-    keys += lost.plot(deltas, deltas, color="0.6", linewidth=0.8, label="target")
-    last, before = theory.t.values[-1], theory.t.values[-2] if theory.sizes["t"] > 1 else 0
-    since = rf"$t={before:g}$ to ${last:g}$"
+    keys += decision_axes.plot(deltas, deltas, color="0.6", linewidth=0.8, label="target")
+    last, previous_t = theory.t.values[-1], theory.t.values[-2] if theory.sizes["t"] > 1 else 0
+    time_range = rf"$t={previous_t:g}$ to ${last:g}$"
     slow.set(title=rf"at $t={last:g}$", ylabel=RATIO)
-    seen.set(title=since, ylabel=FEATURES, ylim=(0, 1.05))
-    lost.set(title=since, ylabel="decision errors")
+    fraction_axes.set(title=time_range, ylabel=FEATURES, ylim=(0, 1.05))
+    decision_axes.set(title=time_range, ylabel="decision errors")
     for ax in axes:
         ax.set_xlabel(r"target rate $\epsilon_d$")
     return keys

@@ -43,20 +43,20 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     mean, rate = _nearest(theory, "mean", AT_MEAN), _nearest(theory, "error_rate", AT_RATE)
     at_mean = along(simulation, theory, "error_rate", mean=mean)
     at_rate = along(simulation, theory, "mean", error_rate=rate)
-    figure, (kept, drifting, saved) = page(3.2, 1, 3)
-    _draw(kept, at_mean, "error_rate", "decision_error", "xy")
-    _draw(drifting, at_rate, "mean", "decision_error", "y")
-    keys = _draw(saved, at_mean, "error_rate", "features", "x")
+    figure, (target_axes, drift_axes, features_axes) = page(3.2, 1, 3)
+    _draw(target_axes, at_mean, "error_rate", "decision_error", "xy")
+    _draw(drift_axes, at_rate, "mean", "decision_error", "y")
+    keys = _draw(features_axes, at_mean, "error_rate", "features", "x")
     rates, means = _ends(theory.error_rate), _ends(theory["mean"])
-    kept.plot(rates, rates, **TARGET)
-    drifting.plot(means, 0 * means + rate, **TARGET)
-    kept.plot(rates, _without_drift(rates, mean), **IGNORED)
-    drifting.plot(means, _without_drift(rate, means), **IGNORED)
+    target_axes.plot(rates, rates, **TARGET)
+    drift_axes.plot(means, 0 * means + rate, **TARGET)
+    target_axes.plot(rates, _without_drift(rates, mean), **IGNORED)
+    drift_axes.plot(means, _without_drift(rate, means), **IGNORED)
     title = rf"$m={mean:g}\,\sigma$"
-    kept.set(xlabel=r"target $\epsilon_d$", ylabel="decision errors", title=title)
-    drifting.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\epsilon_d={rate:g}$")
-    saved.set(xlabel=r"target $\epsilon_d$", ylabel="features / $N$", title=title, ylim=(0, 1))
-    for ax, log in ((kept, "xy"), (drifting, "y")):
+    target_axes.set(xlabel=r"target $\epsilon_d$", ylabel="decision errors", title=title)
+    drift_axes.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\epsilon_d={rate:g}$")
+    features_axes.set(xlabel=r"target $\epsilon_d$", ylabel="features / $N$", title=title, ylim=(0, 1))
+    for ax, log in ((target_axes, "xy"), (drift_axes, "y")):
         logarithmic(ax, log)
     keys += [
         entry("theory, looks as simulated"),

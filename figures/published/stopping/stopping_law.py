@@ -38,10 +38,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for index, key in enumerate(keys):
         cloud, line = (part.isel(mean_feature_mean=index) for part in (simulation, theory))
         key.set_label(f"{_mean_label(line)}\n{_slopes(cloud, line)}".strip())
-    [every] = ax.plot(theory.N, theory.N, label="all features", **ALL)
+    [all_features] = ax.plot(theory.N, theory.N, label="all features", **ALL)
     title = rf"{BOUNDARIES[theory.boundary.item()].label}, $\epsilon_d={theory.error_rate.item():g}$"
     ax.set(xlabel="features $N$", ylabel="features evaluated", title=title)
-    return finish(figure, results, [*keys, every], columns=1)
+    return finish(figure, results, [*keys, all_features], columns=1)
 
 
 def _mean_label(cell: xr.Dataset) -> str:
@@ -57,9 +57,9 @@ def _slopes(cloud: xr.Dataset, line: xr.Dataset) -> str:
         return ""
     log_N = np.log(line.N.values[upper])
 
-    def slope(fraction: Any) -> Any:
+    def fit_slope(fraction: Any) -> Any:
         return 1 + np.polyfit(log_N, np.log(fraction).T, 1)[0]
 
-    slopes = slope(cloud.features.transpose("seed", "N").values[:, upper])
+    slopes = fit_slope(cloud.features.transpose("seed", "N").values[:, upper])
     measured = rf"{slopes.mean():.3f} $\pm$ {standard_error(slopes):.3f}"
-    return f"slope {measured}; theory {slope(line.features.values[upper]):.3f}"
+    return f"slope {measured}; theory {fit_slope(line.features.values[upper]):.3f}"

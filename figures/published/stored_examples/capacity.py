@@ -36,8 +36,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the learner of maximum stability on random labels, one colour per N."""
     last, (figure, (stability, fraction)) = at_end(simulation), page(2.8, 1, 2, sharex=True)
     kappa, marks = np.linspace(0, 10, 2001), []
-    shown = capacity(kappa) >= float(last.alpha.min())
-    stability.plot(capacity(kappa)[shown], kappa[shown], color="0.3", label=r"Gardner, $N\to\infty$")
+    is_shown = capacity(kappa) >= float(last.alpha.min())
+    stability.plot(capacity(kappa)[is_shown], kappa[is_shown], color="0.3", label=r"Gardner, $N\to\infty$")
     for index, N in enumerate(last.N.values):
         cell = last.sel(N=N)
         mean_points(stability, cell.alpha, *_median(cell.kappa.values), index)
@@ -54,8 +54,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 def _cover(ax: Axes, N: int, alphas: Any, index: int) -> None:
     """Draw Cover's function at every whole number of examples."""
     P = np.arange(round(float(alphas.min()) * N), round(float(alphas.max()) * N) + 1)
-    look = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
-    ax.plot(P / N, separable_fraction(P, N), label=f"Cover, $N={N}$", **look)
+    line_style = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
+    ax.plot(P / N, separable_fraction(P, N), label=f"Cover, $N={N}$", **line_style)
 
 
 def _median(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -64,10 +64,14 @@ def _median(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Sets that cannot be stored count as lowest. The error is half the distance between the order statistics one standard
     deviation of the binomial below and above the median.
     """
-    known = np.sort(np.where(np.isnan(kappa), -np.inf, kappa), axis=-1)
+    ordered = np.sort(np.where(np.isnan(kappa), -np.inf, kappa), axis=-1)
     n = kappa.shape[-1]
-    aside = max(1, round(np.sqrt(n) / 2))
-    middle, low, high = known[..., n // 2], known[..., max(n // 2 - aside, 0)], known[..., min(n // 2 + aside, n - 1)]
+    rank_offset = max(1, round(np.sqrt(n) / 2))
+    middle, low, high = (
+        ordered[..., n // 2],
+        ordered[..., max(n // 2 - rank_offset, 0)],
+        ordered[..., min(n // 2 + rank_offset, n - 1)],
+    )
     with np.errstate(invalid="ignore"):
         stored = np.isfinite(low)
         return np.where(stored, middle, np.nan), np.where(stored, (high - low) / 2, np.nan)

@@ -26,13 +26,13 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g, kappa, and eps_g over theory, against alpha; one colour and marker per N and recorded time."""
-    moment = recorded_dimension(simulation)
+    recorded_unit = recorded_dimension(simulation)
     line, lines = (at_end(part).isel(N=0) for part in (theory, dense(theory, "alpha")))
     top = float(simulation.kappa.mean("seed").max())  # kappa diverges at small alpha
     lines["kappa"] = lines.kappa.where(lines.kappa < 1.1 * top)
     results = with_lines(simulation.assign(ratio=simulation.eps_g / line.eps_g), theory, lines)
     (figure, axes), axis = page(2.8, 1, 3, width_ratios=(1, 1, 1.6)), scale_of(simulation.alpha)
-    colour = ("N", moment)
+    colour = ("N", recorded_unit)
     keys = panel(axes[0], results, "alpha", "eps_g", colour, log=f"{axis}y", filled=True)
     if simulation.sizes["N"] == 1:  # the heading states it
         for key in keys:

@@ -31,7 +31,7 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw runs as last recorded, and lines up to alpha_c(flip), where a tick marks their end."""
-    moment, (figure, ax), lines = recorded_dimension(simulation), page(3.4), at_end(dense(theory, "alpha"))
+    recorded_unit, (figure, ax), lines = recorded_dimension(simulation), page(3.4), at_end(dense(theory, "alpha"))
     results = with_lines(at_end(simulation), at_end(theory), lines)
     keys = panel(ax, results, "alpha", "eps_g", "flip", filled=True)
     for key, flip in zip(keys, lines.flip.values, strict=True):
@@ -40,5 +40,5 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             ax.plot(end, line.values[np.isfinite(line)][-1], color=key.get_color(), zorder=6, **END)
     ax.set_ylim(bottom=0)
     keys.append(entry(r"capacity $\alpha_c(p_f)$", **END))
-    stated = f"{results.either[moment].item():g} {moment}"
-    return finish(figure, results, keys, columns=4, note=f"{stated}; {HOLLOW}")
+    recorded_text = f"{results.either[recorded_unit].item():g} {recorded_unit}"
+    return finish(figure, results, keys, columns=4, note=f"{recorded_text}; {HOLLOW}")

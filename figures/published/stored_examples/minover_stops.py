@@ -50,11 +50,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 def _ends(ax: Axes, cell: xr.Dataset) -> None:
     """Draw the fractions of runs stopped at update P + 1, stopped later, and never."""
     stopped = cell.stopped_by == STOPPED_BY.index("field-patience")
-    at_once = stopped & (cell.updates_made == cell.P + 1)
+    stopped_at_once = stopped & (cell.updates_made == cell.P + 1)
     width = float(cell.alpha.diff("alpha").min()) if cell.alpha.size > 1 else 1.0
     edge: dict[str, Any] = {"edgecolor": "0.2", "linewidth": 0.3, "bottom": 0.0 * cell.P}
-    for (label, grey), which in zip(GREYS.items(), (at_once, stopped & ~at_once, ~stopped), strict=True):
-        ax.bar(cell.alpha, which.mean("seed"), width, color=grey, label=f"(a) {label}", **edge)
-        edge["bottom"] = edge["bottom"] + which.mean("seed")
+    for (label, grey), is_in_group in zip(
+        GREYS.items(), (stopped_at_once, stopped & ~stopped_at_once, ~stopped), strict=True
+    ):
+        ax.bar(cell.alpha, is_in_group.mean("seed"), width, color=grey, label=f"(a) {label}", **edge)
+        edge["bottom"] = edge["bottom"] + is_in_group.mean("seed")
     ax.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel="fraction of runs", ylim=(0, 1))
     ax.margins(x=0)

@@ -30,32 +30,34 @@ TICK: dict[str, Any] = {"marker": "|", "markersize": 12, "markeredgewidth": 1.4,
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw means over data sets with their standard errors, joined by thin lines, over theory for N infinite."""
-    moment, keys = recorded_dimension(simulation), []
+    recorded_unit, keys = recorded_dimension(simulation), []
     figure, (error, distance) = page(4.6, 2, width=COLUMN, sharex=True)
     for index, alpha in enumerate(simulation.alpha.values):
         cell, color = simulation.sel(alpha=alpha), look_of(index)["color"]
-        some = few(cell.sizes[moment])
+        marked = few(cell.sizes[recorded_unit])
         mean, gap = cell.eps_g.mean("seed"), cell.gap.mean("seed")
         for ax, values, errors in ((error, mean, spread(cell.eps_g)), (distance, gap.where(gap < 1), None)):
-            ax.plot(cell[moment], values, color=color, linewidth=0.6)
-            mean_points(ax, cell[moment][some], values[some], None if errors is None else errors[some], index)
+            ax.plot(cell[recorded_unit], values, color=color, linewidth=0.6)
+            mean_points(
+                ax, cell[recorded_unit][marked], values[marked], None if errors is None else errors[marked], index
+            )
         keys.append(line_with_points(index, rf"$\alpha={alpha:g}$", linewidth=0.6))
-        guide(error, y=theory.eps_g.sel(alpha=alpha).isel({moment: 0}).item(), color=color, linestyle="--")
-        if moment == "updates" and EPOCHS * int(cell.P) <= cell.updates[-1]:
-            there = mean.interp(updates=EPOCHS * int(cell.P))
-            error.plot([EPOCHS * int(cell.P)], [there], color=color, zorder=5, **TICK)
+        guide(error, y=theory.eps_g.sel(alpha=alpha).isel({recorded_unit: 0}).item(), color=color, linestyle="--")
+        if recorded_unit == "updates" and EPOCHS * int(cell.P) <= cell.updates[-1]:
+            error_at_tick = mean.interp(updates=EPOCHS * int(cell.P))
+            error.plot([EPOCHS * int(cell.P)], [error_at_tick], color=color, zorder=5, **TICK)
     error.set_ylabel(r"$\epsilon_g$")
-    distance.set(xlabel=f"MinOver {moment}", ylabel="certified distance from\nthe largest stability")
+    distance.set(xlabel=f"MinOver {recorded_unit}", ylabel="certified distance from\nthe largest stability")
     for ax in (error, distance):
         logarithmic(ax, "xy")
     letters(error, distance)
     keys.append(entry(r"theory, $N\to\infty$", linestyle="--", linewidth=0.8))
-    if moment == "updates":
+    if recorded_unit == "updates":
         first, last = error.get_xlim()
         for tmax in TMAX:
             if first < tmax < last:
                 guide(error, distance, x=tmax, linewidth=1)
-                place: dict[str, Any] = {"xycoords": error.get_xaxis_transform(), "textcoords": "offset points"}
-                error.annotate(f"{tmax}", (tmax, 1), (2, -1), va="top", color="0.4", fontsize=SMALL, **place)
+                coordinates: dict[str, Any] = {"xycoords": error.get_xaxis_transform(), "textcoords": "offset points"}
+                error.annotate(f"{tmax}", (tmax, 1), (2, -1), va="top", color="0.4", fontsize=SMALL, **coordinates)
         keys.append(entry(f"{EPOCHS} epochs", **TICK))
     return finish(figure, simulation, keys, columns=2)

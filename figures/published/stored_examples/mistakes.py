@@ -36,12 +36,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         raise ConfigError("the figure mistakes needs `strengths: true` and the learner perceptron")
     last, N = at_end(simulation), float(simulation.N)
     cell, alpha = last.sel(learner="perceptron"), np.geomspace(last.alpha.min(), last.alpha.max(), PLACES)
-    runs, shown = cell.assign(made=cell.strengths.sum("example").where(cell.converged) / N), {"made": "mistakes / $N$"}
+    runs, labels = cell.assign(made=cell.strengths.sum("example").where(cell.converged) / N), {"made": "mistakes / $N$"}
     if "max_stability" in names:
-        own = last.sel(learner="max_stability").kappa
-        runs["bound"], shown["bound"] = own.copy(data=mistake_bound(1, own)), r"bound $1/\kappa^2$, simulation"
+        largest_stability = last.sel(learner="max_stability").kappa
+        runs["bound"], labels["bound"] = (
+            largest_stability.copy(data=mistake_bound(1, largest_stability)),
+            r"bound $1/\kappa^2$, simulation",
+        )
     results, (figure, ax) = results_of(runs), page(2.9, width=COLUMN)
     limit = mistake_bound(1, curve_of("max_stability", alpha, last.flip.item()).kappa)
     lines = ax.plot(alpha, limit, color="0.3", label=r"bound $1/\kappa^2$, theory")
-    keys = panel(ax, results, "alpha", shown, label="number / $N$", log="xy")
+    keys = panel(ax, results, "alpha", labels, label="number / $N$", log="xy")
     return finish(figure, results, [*keys, *lines])

@@ -69,10 +69,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 def _keys(*panels: Axes) -> list[Artist]:
     """Return a key for every series: a column for (a) with the largest number of updates, one for (b), two for (c)."""
-    before, after, *of_b, longest, length, projection, least, most = (
+    before, after, *of_b, longest, length, projection, stability_bound, max_updates = (
         key for ax in panels for key in ax.get_legend_handles_labels()[0]
     )
-    return [before, after, most, *of_b, longest, least, length, projection]
+    return [before, after, max_updates, *of_b, longest, stability_bound, length, projection]
 
 
 def _activations(ax: Axes, run: Run) -> None:
@@ -86,21 +86,21 @@ def _activations(ax: Axes, run: Run) -> None:
 
 
 def _growth(ax: Axes, runs: list[Run]) -> None:
-    most = max(run.k.size for run in runs)
+    max_updates = max(run.k.size for run in runs)
     for index, run in enumerate(runs):
         labels = (r"$\mathbf{u}\cdot\mathbf{w}/\gamma$", r"$|\mathbf{w}|^2/R^2$") if index == 0 else ("", "")
         projection, squared = run.course.projection / run.margin, run.course.squared_length / run.radius**2
         ax.plot(run.k, projection, linewidth=0.6, label=labels[0], color=PROJECTION, gid=AID)
         ax.plot(run.k, squared, linewidth=0.6, linestyle="-.", label=labels[1], color=LENGTH, gid=AID)
-    ax.plot([1, most], [1, most], "--", color="0.1", label="$k$, bound of both")
+    ax.plot([1, max_updates], [1, max_updates], "--", color="0.1", label="$k$, bound of both")
     ax.set_ylabel("projection, squared length")
     logarithmic(ax, "xy")
 
 
 def _bounds(ax: Axes, run: Run) -> None:
-    most = (run.radius / run.margin) ** 2
-    dense, every = np.geomspace(1, 1.4 * most, 200), few(run.k.size)
-    ax.plot(dense, np.sqrt(dense) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")
+    max_updates = (run.radius / run.margin) ** 2
+    dense_k, marker_step = np.geomspace(1, 1.4 * max_updates, 200), few(run.k.size)
+    ax.plot(dense_k, np.sqrt(dense_k) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")
     ax.plot(
         run.k,
         np.sqrt(run.course.squared_length),
@@ -108,20 +108,20 @@ def _bounds(ax: Axes, run: Run) -> None:
         color=LENGTH,
         markersize=2.5,
         label=r"$|\mathbf{w}|$",
-        markevery=every,
+        markevery=marker_step,
     )
-    look: dict[str, Any] = {"markersize": 2.5, "markerfacecolor": "white", "markeredgewidth": 0.7}
+    marker_style: dict[str, Any] = {"markersize": 2.5, "markerfacecolor": "white", "markeredgewidth": 0.7}
     ax.plot(
         run.k,
         run.course.projection,
         "o",
         color=PROJECTION,
         label=r"$\mathbf{u}\cdot\mathbf{w}$",
-        **look,
-        markevery=every,
+        **marker_style,
+        markevery=marker_step,
     )
-    ax.plot(dense, dense * run.margin, ":", color="0.1", label=r"$k\gamma$")
-    ax.axvline(most, color="0.5", linewidth=0.8, label=rf"$(R/\gamma)^2={most:.0f}$")
+    ax.plot(dense_k, dense_k * run.margin, ":", color="0.1", label=r"$k\gamma$")
+    ax.axvline(max_updates, color="0.5", linewidth=0.8, label=rf"$(R/\gamma)^2={max_updates:.0f}$")
     ax.set_ylabel(r"length $|\mathbf{w}|$, projection")
     logarithmic(ax, "xy")
 
@@ -134,10 +134,13 @@ def _runs(simulation: xr.Dataset) -> list[Run]:
     if "updates" not in simulation.dims or np.any(np.diff(simulation.updates, prepend=-1) != 1):
         raise ConfigError("the figure proof needs `updates` that are recorded one by one, from 0")
     x = simulation.strengths.transpose("learner", "seed", "updates", "example")
-    made, best = x.sel(learner="perceptron").values, x.sel(learner="max_stability").isel(updates=-1).values
+    visits_by_seed, best_strengths = (
+        x.sel(learner="perceptron").values,
+        x.sel(learner="max_stability").isel(updates=-1).values,
+    )
     key, P, flip = scenario_of(simulation).key, int(simulation.P), float(simulation.flip)
     runs = []
-    for seed, visits, strengths in zip(simulation.seed.values, made, best, strict=True):
+    for seed, visits, strengths in zip(simulation.seed.values, visits_by_seed, best_strengths, strict=True):
         z = draw_examples(key, int(seed), int(simulation.N), P, flip).z
         if np.isfinite(strengths).all():
             runs.append(_run(z, np.diff(visits[:, :P], axis=0), strengths[:P] @ z))
@@ -150,5 +153,5 @@ def _run(z: np.ndarray, changes: np.ndarray, direction: np.ndarray) -> Run:
     """Return the run of one data set, of which `changes` (visits, P) is 1 where a visit added an example to w."""
     _, added = np.nonzero(changes > 0.5)
     margin, radius = (z @ direction).min() / np.linalg.norm(direction), np.linalg.norm(z, axis=1).max()
-    found = course(z[added], direction)
-    return Run(found, (z[added] ** 2).sum(axis=1), float(margin), float(radius))
+    history = course(z[added], direction)
+    return Run(history, (z[added] ** 2).sum(axis=1), float(margin), float(radius))

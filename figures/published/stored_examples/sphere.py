@@ -34,13 +34,17 @@ class View:
 
     def orthographic(self, points: np.ndarray) -> np.ndarray:
         """Places (n, 2) of the directions of points (n, 3); NaN on the far side."""
-        seen = self._unit(points)
-        return np.where(seen[:, 2:] >= 0, seen[:, :2], np.nan)
+        coordinates = self._unit(points)
+        return np.where(coordinates[:, 2:] >= 0, coordinates[:, :2], np.nan)
 
     def gnomonic(self, points: np.ndarray) -> np.ndarray:
         """Places (n, 2) on the tangent plane of the directions of points (n, 3); NaN on the far side."""
-        seen = self._unit(points)
-        return np.where(seen[:, 2:] > 0, seen[:, :2] / np.where(seen[:, 2:] > 0, seen[:, 2:], 1.0), np.nan)
+        coordinates = self._unit(points)
+        return np.where(
+            coordinates[:, 2:] > 0,
+            coordinates[:, :2] / np.where(coordinates[:, 2:] > 0, coordinates[:, 2:], 1.0),
+            np.nan,
+        )
 
     def disc(self, places: int) -> tuple[np.ndarray, np.ndarray]:
         """Make a grid (n,) of the orthographic view in both directions, and its points (n, n, 3); NaN off the disc."""

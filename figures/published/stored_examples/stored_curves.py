@@ -19,8 +19,8 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g, both axes logarithmic, and its relative deviation from theory."""
-    last, solved, lines = (at_end(part) for part in (simulation, theory, dense(theory, "alpha")))
-    results = with_lines(last.assign(deviation=last.eps_g / solved.eps_g - 1), solved, lines)
+    last, solved_theory, lines = (at_end(part) for part in (simulation, theory, dense(theory, "alpha")))
+    results = with_lines(last.assign(deviation=last.eps_g / solved_theory.eps_g - 1), solved_theory, lines)
     figure, (error, deviation) = page(3.4, 1, 2)
     keys = panel(error, results, "alpha", "eps_g", "learner", log="xy", filled=True)
     relative = r"$\epsilon_g$ / theory $-\,1$"

@@ -77,20 +77,20 @@ def least(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a sphere per number of examples, the version space of the largest, and the stability along the walk."""
-    walked = walks(simulation)
+    minover_walks = walks(simulation)
     figure = Figure(figsize=(PAGE, 5.7), layout=ConstrainedLayoutEngine(rect=(0, 0, 1, 0.985)))  # room for (a)
     rows = figure.add_gridspec(2, 1, height_ratios=(1, 1.1))
-    above, below = rows[0].subgridspec(1, len(walked)), rows[1].subgridspec(1, 2, width_ratios=(1, 1.7))
-    balls = [figure.add_subplot(above[index]) for index in range(len(walked))]
+    above, below = rows[0].subgridspec(1, len(minover_walks)), rows[1].subgridspec(1, 2, width_ratios=(1, 1.7))
+    balls = [figure.add_subplot(above[index]) for index in range(len(minover_walks))]
     plane, curve = (figure.add_subplot(below[index]) for index in range(2))
-    view = View.towards(walked[-1].best)
-    for index, (ax, walk) in enumerate(zip(balls, walked, strict=True)):
+    view = View.towards(minover_walks[-1].best)
+    for index, (ax, walk) in enumerate(zip(balls, minover_walks, strict=True)):
         sphere(ax, view, walk.z, walk.teacher)
         ax.set_title(f"$P={len(walk.z)}$")
         _trace(ax, view.orthographic(walk.students), index)
         ax.plot(*view.orthographic(walk.best[None]).T, **BEST, zorder=6)
         _stability(curve, walk, index)
-    _zoom(plane, view, walked[-1], len(walked) - 1)
+    _zoom(plane, view, minover_walks[-1], len(minover_walks) - 1)
     curve.set(xscale="log", xlabel="MinOver updates", ylabel=r"stability $\kappa$")
     curve.xaxis.set_major_formatter("{x:g}")
     letters(*balls, plane, curve)
@@ -151,8 +151,14 @@ def _shade(ax: Axes, grid: np.ndarray, stability: np.ndarray) -> None:
 
 def _trace(ax: Axes, places: np.ndarray, index: int) -> None:
     """Draw a walk: a thin line, and a point after each update, in the colour of its number of examples."""
-    look = {**look_of(index), "markersize": 2.2, "markerfacecolor": "white", "markeredgewidth": 0.6, "linewidth": 0.5}
-    ax.plot(*places.T, zorder=4, **look, markevery=few(len(places)), gid=AID)
+    line_style = {
+        **look_of(index),
+        "markersize": 2.2,
+        "markerfacecolor": "white",
+        "markeredgewidth": 0.6,
+        "linewidth": 0.5,
+    }
+    ax.plot(*places.T, zorder=4, **line_style, markevery=few(len(places)), gid=AID)
 
 
 def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
@@ -165,14 +171,14 @@ def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
     ax.contour(grid, grid, stability, levels=walk.largest * np.arange(0.2, 1, 0.2), colors="0.45", linewidths=0.5)
     for example in walk.z:
         ax.plot(*_within(view.gnomonic(great_circle(example)), width).T, color=CUT, linewidth=0.6, zorder=2)
-    places = view.gnomonic(walk.students)
-    _trace(ax, _within(places, width), index)
+    points_of_walk = view.gnomonic(walk.students)
+    _trace(ax, _within(points_of_walk, width), index)
     ax.plot(*view.gnomonic(walk.teacher[None]).T, zorder=6, **TEACHER)
     ax.plot(0, 0, zorder=6, **BEST)
-    outside = int((~(np.abs(places) < width).all(axis=-1)).sum())
+    outside = int((~(np.abs(points_of_walk) < width).all(axis=-1)).sum())
     ax.set(aspect="equal", xlim=(-width, width), ylim=(-width, width))
     ax.set_title(f"$P={len(walk.z)}$, enlarged")
-    ax.set_xlabel(f"{outside} of {len(places)} updates lie outside", fontsize=SMALL, color="0.35")
+    ax.set_xlabel(f"{outside} of {len(points_of_walk)} updates lie outside", fontsize=SMALL, color="0.35")
     ax.set_xticks([])
     ax.set_yticks([])
 
@@ -192,16 +198,16 @@ def _corners(z: np.ndarray) -> np.ndarray:
 
 def _stability(ax: Axes, walk: Walk, index: int) -> None:
     """Draw kappa against updates, and the largest possible value."""
-    look = {**look_of(index), "markersize": 2.5, "markerfacecolor": "white", "linewidth": 0.8}
+    line_style = {**look_of(index), "markersize": 2.5, "markerfacecolor": "white", "linewidth": 0.8}
     ax.plot(
         walk.updates,
         walk.stability,
         label=f"MinOver, $P={len(walk.z)}$",
-        **look,
+        **line_style,
         markevery=few(len(walk.updates)),
         gid=AID,
     )
-    ax.axhline(walk.largest, color=look["color"], linestyle="--", linewidth=0.8)
+    ax.axhline(walk.largest, color=line_style["color"], linestyle="--", linewidth=0.8)
 
 
 def _handles(ax: Axes) -> list[Any]:
@@ -226,12 +232,12 @@ def _frame(view: View, walk: Walk, P: int, update: int) -> Figure:
     if not update:
         ball.plot(*newest, color="black", linewidth=1.4, zorder=3)
     ball.set_xlabel(f"$P={P}$" if not update else f"$P={P}$, {update} updates")
-    done = walk.updates <= update
-    _trace(ball, view.orthographic(walk.students[done]), 0)
-    ball.plot(*view.orthographic(walk.students[done][-1:]).T, color="black", marker="o", markersize=4, zorder=7)
+    is_made = walk.updates <= update
+    _trace(ball, view.orthographic(walk.students[is_made]), 0)
+    ball.plot(*view.orthographic(walk.students[is_made][-1:]).T, color="black", marker="o", markersize=4, zorder=7)
     if update:
         ball.plot(*view.orthographic(walk.best[None]).T, **BEST, zorder=6)
-    curve.plot(walk.updates[done], walk.stability[done], **look_of(0), markersize=2.5, label="MinOver")
+    curve.plot(walk.updates[is_made], walk.stability[is_made], **look_of(0), markersize=2.5, label="MinOver")
     curve.axhline(walk.largest, color="0.3", linestyle="--", linewidth=0.8)
     low = float(walk.stability.min())
     curve.set(xlim=(0, walk.updates[-1] + 1), ylim=(1.08 * low if low < 0 else 0, 1.25 * walk.largest))
