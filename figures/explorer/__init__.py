@@ -1,5 +1,5 @@
-"""The page of `statmech explore`: move a slider, and theory and simulation follow.
+"""The page of `statmech explore`: theory and simulation follow the movement of a slider.
 
-`statmech.explore(scenario)` shows the same in a notebook. It needs the extra `explore`. The page is
-served only on this machine.
+`statmech.explore(scenario)` shows the same page in a notebook. It needs the extra `explore`. The page is served only on
+this machine.
 """

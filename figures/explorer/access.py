@@ -1,4 +1,4 @@
-"""Access to the explorer: only from this machine's browser, with the token of the printed address."""
+"""Access control of the explorer: only browsers on this machine that send the token of the printed address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 HERE = "127.0.0.1"
 SOCKET = "/ws"
-SERVED = ("/static/", "/components/", "/favicon.ico")  # beside the page and its websocket
+SERVED = ("/static/", "/components/", "/favicon.ico")  # valid in addition to the page and its websocket
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",  # no other site may show this page in a frame and have it clicked
@@ -20,24 +20,24 @@ Refused = tuple[HTTPStatus, str]
 
 
 class Guard:
-    """The token of one server, and the requests that are refused.
+    """Checks requests against the token and the host names of one server.
 
     Another site can let its name resolve to 127.0.0.1 (DNS rebinding). Browsers then send that name as Host and as
-    Origin, so that comparing the two proves nothing: Host is compared with the server's own names.
+    Origin. The two are then equal, so Host is compared with the server's own names.
     """
 
     def __init__(self, port: int):
         self.token = secrets.token_urlsafe(32)
         self.cookie = f"statmech-{port}"  # browsers do not distinguish the cookies of two ports
         self.hosts = {f"{name}:{port}" for name in (HERE, "localhost")}
-        if port == 80:  # the port that browsers leave out
+        if port == 80:  # browsers omit this port
             self.hosts |= {HERE, "localhost"}
         page = f"http://{HERE}:{port}/?token="
         self.address = page + self.token
         self.sentence = f"Open the whole address that `statmech explore` printed when it started: {page}..."
 
     def refusal(self, request: Any) -> Refused | None:
-        """Return the status and the message with which a request is refused; None if it is accepted."""
+        """Return the status and message of a rejected request, or None if the request is accepted."""
         if request.host.lower() not in self.hosts:
             return HTTPStatus.FORBIDDEN, f"This page is served as {' and '.join(sorted(self.hosts))} only."
         origin = request.headers.get("Origin")
@@ -54,7 +54,7 @@ class Guard:
         return None
 
     def shown(self, request: Any) -> bool:
-        """True if the address of a request contains the token."""
+        """Return True if the address of a request contains the token."""
         return any(self._is_token(value) for value in request.query_arguments.get("token", []))
 
     def _remembered(self, request: Any) -> bool:

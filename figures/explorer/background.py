@@ -1,7 +1,7 @@
-"""One simulation at a time, in a thread: a newer scenario stops an older one, and a few seeds come first.
+"""Background simulation in a thread: a newer scenario stops an older one, and a few seeds are shown first.
 
-A compilation cannot be stopped, and a drag would queue one for each value that it passes: scenarios that are superseded
-while they wait for another's compilation never begin.
+A compilation cannot be stopped, and a drag would queue one compilation for each value that it passes. Scenarios that
+are superseded while another scenario is compiled therefore never start.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from statmech.scenarios.base import AbstractScenario
 if TYPE_CHECKING:
     import xarray as xr
 
-FIRST = 4  # seeds that are shown before all are finished
+FIRST = 4  # results of these seeds are shown before all have finished
 
 
 class Superseded(Exception):
-    """A newer scenario is waiting to be simulated."""
+    """Signals that a newer scenario is waiting to be simulated."""
 
 
 def sentence(problem: BaseException) -> str:
-    """Return an exception as a page shows it: its message, with its type where the message was not written for users.
+    """Return the text that a page shows for an exception.
+
+    The text is the message alone if the message was written for users, and otherwise the type and the message.
 
     >>> sentence(StatmechError("rule: too fast")), sentence(ZeroDivisionError("division by zero"))
     ('rule: too fast', 'ZeroDivisionError: division by zero')
@@ -36,7 +38,10 @@ def sentence(problem: BaseException) -> str:
 
 
 class Background:
-    """Simulates scenarios in a thread, which calls `report(dataset or None, message)` as results arrive."""
+    """Simulator that runs scenarios in a thread.
+
+    The thread calls `report(dataset or None, message)` when results arrive.
+    """
 
     def __init__(self, report: Callable[[xr.Dataset | None, str], None]):
         self.report = report
@@ -44,17 +49,23 @@ class Background:
         self.lock, self.searching, self.simulating = threading.Lock(), threading.Lock(), threading.Lock()
 
     def start(self, scenario: AbstractScenario, first: int = FIRST) -> None:
-        """Simulate this scenario, and no older one any more; show so many seeds before all."""
+        """Start to simulate a scenario and stop the simulation of any older one.
+
+        The results of the `first` seeds are shown before all seeds have finished.
+        """
         token = self.stop()
         threading.Thread(target=self._simulate, args=(scenario, token, first), daemon=True).start()
 
     def search(self, find: Callable[[], None], found: Callable[[], None]) -> None:
-        """Call `find`, which takes long, then `found` unless another scenario came; wait for an older search to end."""
+        """Run `find` in a thread, then call `found` unless a newer scenario has arrived.
+
+        `find` takes long. It starts when an older search has ended.
+        """
         token = self.stop()
         threading.Thread(target=self._search, args=(find, found, token), daemon=True).start()
 
     def stop(self) -> int:
-        """Stop the simulation, and return the number of the next one."""
+        """Stop the simulation and return the number of the next simulation."""
         with self.lock:
             self.token += 1
             return self.token
@@ -78,7 +89,7 @@ class Background:
                     self._simulate_seeds(scenario.model_copy(update={"seeds": seeds}), token)
         except Superseded:
             return
-        except BaseException as problem:  # a user's rule may raise anything, and nothing else reports it here
+        except BaseException as problem:  # a user's rule may raise any exception, and nothing else reports it here
             if self.token == token:
                 self.report(None, sentence(problem))
 
@@ -98,6 +109,6 @@ class Background:
         self.report(simulation, message)
 
     def _check_newest(self, token: int) -> None:
-        """Raise `Superseded` unless this is the newest scenario."""
+        """Raise `Superseded` if a newer scenario has been started."""
         if self.token != token:
             raise Superseded

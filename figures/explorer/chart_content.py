@@ -1,4 +1,4 @@
-"""The content of the explorer's charts at one time, and the caption that states it."""
+"""The content of the explorer's charts at one time, and its caption."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ BAND = "band: theory + bias ± std of a run"
 
 @dataclass(frozen=True)
 class Picture:
-    """Results with no other axes than those of the layout, the two variables of a plane if they are drawn against each
-    other, and a caption as HTML."""
+    """Results to be drawn, their layout and their caption.
+
+    The results have only the axes of the layout. `plane` names two variables that are drawn against each other. The
+    caption is HTML.
+    """
 
     results: Results
     layout: Layout
@@ -32,7 +35,7 @@ class Picture:
 
 
 def caption(results: Results, shown: Sequence[str], at: str = "", runs: bool = False) -> str:
-    """Return as HTML the parameters that curves have in common, and what points and lines are.
+    """Return the common parameters of the curves and the meaning of points and lines, as HTML.
 
     >>> from statmech import Scenario
     >>> print(caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
@@ -58,18 +61,18 @@ def caption(results: Results, shown: Sequence[str], at: str = "", runs: bool = F
 
 
 def said_of(scenario: AbstractScenario, name: str, value: Any) -> str:
-    """Return the value of a key as HTML, in one piece."""
+    """Return `key = value` as HTML that is not broken across lines."""
     text = f"{value:,g}" if isinstance(value, int | float) else html.escape(in_steps(str(value)))
     return f"{typeset(scenario.describe(name).label)}\u00a0=\u00a0{text}"
 
 
 def _is_off(value: Any) -> bool:
-    """True for what is 0, such as noise that there is not."""
+    """Return True for the number 0, which switches an effect such as noise off."""
     return not isinstance(value, str) and value == 0
 
 
 def has_lines(results: Results) -> bool:
-    """True if theory has a value, and not bounds alone."""
+    """Return True if theory has finite values of a variable that is not a bound."""
     theory, drawn_variables = results.theory, series.drawn(results.scenario)
     curves = (
         ()

@@ -1,4 +1,4 @@
-"""The charts of the explorer: one per chosen variable, with switches that apply to all of them."""
+"""The charts of the explorer: one per chosen variable, with switches that apply to all charts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from statmech.results.results import Results
 from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
-OPEN = 2  # charts that a page begins with
-LEFT = 80  # pixels beside charts below one another, for the numbers of y
-LECTURE = 1.6  # the size of letters, lines and points in lecture mode, over the usual
-LOWER = 100  # pixels by which a chart of a control lowers those above it
-BELOW = "below"  # the class of the chart of a control, which is lower, and below the others
+OPEN = 2  # charts on a page that opens
+LEFT = 80  # room for the tick labels of y in stacked charts
+LECTURE = 1.6  # enlarges letters, lines and points in lecture mode
+LOWER = 100  # the height of the charts above is reduced by this per chart of a control
+BELOW = "below"  # CSS class: charts of controls are lower and lie below the others
 AREA = """
 :host { flex: 1 1 0; min-height: 0 }
 div[id^="flexbox"] {
@@ -51,7 +51,7 @@ NORMALISED = {said: unit for unit, said in series.NORMALISED.items()}
 
 @dataclass(frozen=True)
 class Axes:
-    """All that needs new charts if it changes: which charts there are, and their axes."""
+    """Settings that require new charts when they change: the variables of the charts, and their axes."""
 
     variables: tuple[str, ...]
     x: str
@@ -62,9 +62,10 @@ class Axes:
 
 
 class Charts:
-    """Charts of the results that are shown, and of others that are held for comparison.
+    """Charts of the current results and of earlier curves that are held for comparison.
 
-    `changed()` is called when a switch has been moved. `height` is that of the charts; by default they fill the window.
+    `on_change()` is called when a switch has been moved. The charts have the given `height`. By default they fill the
+    window.
     """
 
     def __init__(self, changed: Callable[[], None] = lambda: None, height: int = 0):
@@ -76,10 +77,10 @@ class Charts:
         self.plane: Plane | None = None
         self.panes: list[Any] = []
         self.wanted: tuple[str, ...] = ()
-        self.aligned = False  # whether charts of controls lie below the others
-        self.fresh = True  # until a page that opens has shown its first results
-        self.dark = False  # whether the page is
-        self.lecture, self.turned = False, 0  # whether one chart is shown, in large letters, and which
+        self.aligned = False  # True if charts of controls lie below the others
+        self.fresh = True  # until an opened page has shown its first results
+        self.dark = False  # True on a dark page
+        self.lecture, self.turned = False, 0  # True if one chart is shown in large letters, and its number
         self.variables = pmui.MultiChoice(label="charts", options={}, sizing_mode="stretch_width")
         self.log_x = pmui.Switch(label="log x", value=True, margin=(4, 8))
         self.log_y = pmui.Switch(label="log y", value=False, margin=(4, 8))
@@ -87,9 +88,9 @@ class Charts:
         self.runs = pmui.Switch(label="single runs", value=False, margin=(4, 8))
         self.hold = pmui.Button(label="Hold to compare", variant="outlined", size="small", margin=(2, 4))
         self.release = pmui.Button(label="Release", variant="text", size="small", margin=(2, 4), visible=False)
-        even = ["sub, sup { line-height: 0 }"]  # lines are equally spaced
+        even = ["sub, sup { line-height: 0 }"]  # keeps the lines equally spaced
         self.legend = pn.pane.HTML("", styles={"flex": "1 1 160px", "min-width": "0"}, stylesheets=even, margin=(2, 8))
-        # the layout of Panel: Material UI's measures charts before they are laid out (panel-material-ui issue 548)
+        # Panel's layout, as Material UI measures charts before they are laid out (panel-material-ui issue 548)
         size: dict[str, Any] = (
             {"sizing_mode": "stretch_width", "height": height} if height else {"sizing_mode": "stretch_both"}
         )
@@ -102,7 +103,7 @@ class Charts:
         self.bar = [self.log_x, self.log_y, self.runs, self.hold, self.release]
 
     def use(self, view: View) -> None:
-        """Set the switches as a view has them, without drawing."""
+        """Set the switches to the settings of a view, without drawing."""
         self.wanted, self.fresh = view.show, True
         self._release(draw=False)
         for widget, value in (
@@ -117,35 +118,35 @@ class Charts:
 
     @property
     def view(self) -> dict[str, Any]:
-        """The settings of the switches, as a `View` has them."""
+        """The settings of the switches as keyword arguments of `View`."""
         log = (*(["x"] if self.log_x.value else []), *(["y"] if self.log_y.value else []))
         variable_names = tuple(self.variables.value or ())
         return {"show": variable_names, "over": self.unit.value, "log": log, "runs": self.runs.value}
 
     def present(self, on: bool) -> None:
-        """Begin or end lecture mode: one chart, in large letters."""
+        """Start or stop lecture mode, which shows one chart in large letters."""
         self.lecture = on
         self.draw()
 
     def darken(self, on: bool) -> None:
-        """Draw for a dark page, or for a light one."""
+        """Draw in the colours of a dark or a light page."""
         self.dark = on
         self.draw()
 
     def turn(self, step: int) -> None:
-        """Show the next chart of lecture mode, or the one before."""
+        """Show the next or the previous chart in lecture mode."""
         self.turned += step
         self.draw()
 
     def fit(self) -> None:
-        """Fit the axes of y at the end of a drag."""
+        """Fit the y axes to the curves at the end of a drag."""
         if self.plane is not None:
             self.plane.chart.fit()
         elif self.grid is not None:
             self.grid.fit()
 
     def show(self, picture: Picture) -> None:
-        """Show results with no other axes than those of the layout."""
+        """Show results, which have only the axes of the layout."""
         self.picture = picture
         previous_variables, self.drawn = self.drawn, series.drawn(picture.results.scenario)
         options: dict[str, str] = {}
@@ -155,7 +156,9 @@ class Charts:
         if self.variables.options != options or self.wanted:
             interesting = series.of_interest(picture.results) or self.drawn
             errors = [name for name in series.with_values(picture.results) if name.startswith("eps")]
-            defaults = dict.fromkeys([*errors[:1], *interesting])  # the error, too, if theory has one value of it
+            defaults = dict.fromkeys(
+                [*errors[:1], *interesting]
+            )  # includes the error even if theory has only one value
             ordered_defaults = sorted(defaults, key=lambda name: not name.startswith("eps"))
             selected = [name for name in self.wanted if name in self.drawn] or self._still(previous_variables)
             self.wanted, self.fresh = (), False
@@ -166,14 +169,16 @@ class Charts:
         self.draw()
 
     def _still(self, known: dict[str, Variable]) -> list[str]:
-        """Return the variables that are shown and still there, and the controls that there were not before; none of a
-        page that opens."""
+        """Return the shown variables that still exist, and controls that are new.
+
+        The list is empty for a page that opens.
+        """
         names = [] if self.fresh else [name for name in self.variables.value or () if name in self.drawn]
         controls = [name for name, variable in self.drawn.items() if variable.role == "control" and name not in known]
         return [*dict.fromkeys([*names, *controls])] if names else []
 
     def draw(self) -> None:
-        """Draw the results; new charts are made only if their axes have changed."""
+        """Draw the results, with new charts if their axes have changed."""
         if self.picture is None:
             return
         axes = self._axes(self.picture)
@@ -184,18 +189,18 @@ class Charts:
                 self.axes.unit,
                 self.axes.plane,
             ):
-                self._release(draw=False)  # they are curves of other axes
+                self._release(draw=False)  # the held curves belong to other axes
             self.axes = axes
             self._make(axes)
         curves = self._fill(self.picture)
-        if changed:  # only now: a chart that is drawn without data cannot find its ranges
+        if changed:  # after drawing, as a chart without data cannot find its ranges
             self._place()
         self.legend.object = self._legend(curves)
-        if self.panes and pn.state.curdoc is None:  # in a notebook, nobody else listens to the charts' data
+        if self.panes and pn.state.curdoc is None:  # a notebook has no other listener for the charts' data
             pn.io.push_notebook(*self.panes)
 
     def _fill(self, picture: Picture) -> Sequence[Curve]:
-        """Show the results in the charts, and return the curves of the first."""
+        """Show the results in the charts and return the curves of the first chart."""
         results, layout = picture.results, picture.layout
         if self.plane is not None:
             return self.plane.show(results, layout, self.held.get(self._plane_name(), ()))
@@ -229,19 +234,19 @@ class Charts:
             self._place_below()
         for chart in charts if self.lecture else ():
             chart.figure.min_border_left = round(LECTURE * LEFT)
-        for chart in charts:  # its own style sheet, for the figure stands in the place of its pane
+        for chart in charts:  # the figure replaces its pane, so it needs a style sheet itself
             chart.figure.stylesheets = [CELL]
         self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
         self.area.objects = self.panes
 
     def _above_and_below(self) -> tuple[list[Chart], list[Chart]]:
-        """The charts of controls, which lie below the others, after those."""
+        """Return the other charts, and the charts of controls, which lie below the others."""
         assert self.grid is not None
         charts = self.grid.charts.values()
         return [chart for chart in charts if not chart.controlled], [chart for chart in charts if chart.controlled]
 
     def _place_below(self) -> None:
-        """Let charts of controls have the x of the chart above them, and all have their axes of y in line."""
+        """Link the x axes of control charts to the chart above, and align all y axes."""
         main_charts, controls = self._above_and_below()
         above, below = ([chart.figure for chart in charts] for charts in (main_charts, controls))
         for figure in (*above, *below):
@@ -250,10 +255,10 @@ class Charts:
             chart.figure.css_classes = [BELOW]
             chart.figure.x_range = above[0].x_range
         for figure in [*(above if len(above) == 1 else []), *below[:-1]]:
-            figure.xaxis.axis_label = None  # the lowest one is that of all
+            figure.xaxis.axis_label = None  # the lowest chart labels the common axis
 
     def _align(self) -> None:
-        """Leave room for the longest labels of lines in all charts, so that they end in line."""
+        """Reserve the same room for line labels in all charts, so that their right ends align."""
         assert self.grid is not None
         room = max((chart.figure.min_border_right or 0 for chart in self.grid.charts.values()), default=0)
         for chart in self.grid.charts.values():
@@ -266,7 +271,7 @@ class Charts:
         names_shown = () if picture.plane else tuple(name for name in self.variables.value or () if name in self.drawn)
         names_shown = tuple(
             sorted(names_shown, key=lambda name: self.drawn[name].role == "control")
-        )  # below the others
+        )  # control charts come last
         if self.lecture and names_shown:
             names_shown = (names_shown[self.turned % len(names_shown)],)
         log_y = frozenset(name for name in names_shown if self.log_y.value and self.drawn[name].role != "control")
@@ -275,7 +280,7 @@ class Charts:
         return Axes(names_shown, x, scales, "" if picture.plane else self.unit.value, picture.plane, look)
 
     def _legend(self, shown: Sequence[Curve]) -> str:
-        """Return what is shown in words, and the curves that have no labels at their ends."""
+        """Return the legend as HTML: curves without labels at their ends, then the caption."""
         labelled = [(index, curve.label) for index, curve in enumerate(shown) if curve.label]
         look = Look(dark=self.dark)
         chips = [
@@ -306,7 +311,7 @@ class Charts:
         return "-".join(self.plane.pair) if self.plane else ""
 
     def _hold(self) -> None:
-        """Keep all that is shown, dashed and fainter, below what is shown next."""
+        """Hold the current curves, which later results are drawn over."""
         if self.picture is None or self.grid is None:
             return
         results_and_layout = self.picture.results, self.picture.layout
@@ -325,8 +330,10 @@ class Charts:
 
 
 def _hues(results: Results, layout: Layout) -> int:
-    """Return the number of curves until a colour returns with the next marker, as where theory does not depend on an
-    axis such as N; 0 if each has both to itself."""
+    """Return the number of curves after which colours repeat with the next marker.
+
+    Colours repeat where theory does not depend on an axis such as N. The number is 0 if every curve has its own colour.
+    """
     ignored = series.ignored_in_the_limit(results.scenario)
     sizes = [results.either.sizes[axis] for axis in layout.colours if axis not in ignored]
     number = math.prod(sizes)

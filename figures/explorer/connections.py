@@ -1,6 +1,6 @@
-"""The explorer's connections: requests that do not arrive occupy neither its descriptors nor its log.
+"""The explorer's connections: incomplete requests occupy neither its descriptors nor its log.
 
-A neighbour on the same machine needs no token to open connections and send half a request on each.
+Another user of the same machine needs no token to open connections and send half a request on each.
 """
 
 from __future__ import annotations
@@ -15,25 +15,31 @@ from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
 
 MAX_WAITING = 64  # a browser opens six connections
-REQUEST_SECONDS = 20  # for the head of a request, and for its body
+REQUEST_SECONDS = 20  # applies to the head of a request and to its body
 ACCEPT_PAUSE_SECONDS = 1.0
 MAX_BODY_BYTES = 2**16  # valid requests have no body
 
 
 class BoundedServer(HTTPServer):
-    """An HTTP server with a limited number of connections that wait for a request: a new one replaces the oldest."""
+    """HTTP server with a limited number of connections that wait for a request.
+
+    A new connection replaces the oldest one.
+    """
 
     def initialize(self, *args: Any, **options: Any) -> None:
         limits = {"idle_connection_timeout": REQUEST_SECONDS, "body_timeout": REQUEST_SECONDS}
         super().initialize(*args, **{**options, **limits, "max_body_size": MAX_BODY_BYTES})
-        self.waiting: dict[IOStream, None] = {}  # the oldest first
+        self.waiting: dict[IOStream, None] = {}  # oldest first
 
     def accept_from(self, listener: socket.socket) -> None:
-        """Accept the connections of a socket that listens."""
+        """Accept the connections of a listening socket."""
         IOLoop.current().add_handler(listener, self._accept, IOLoop.READ)
 
     def _accept(self, listener: Any, events: int) -> None:
-        """Accept one connection, or pause while no descriptor is free: tornado would retry without a pause."""
+        """Accept one connection, or pause while no descriptor is free.
+
+        Tornado would retry without a pause.
+        """
         try:
             connection, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
@@ -67,7 +73,7 @@ class BoundedServer(HTTPServer):
 
 
 class _Arrival(HTTPMessageDelegate):
-    """A request that calls `arrived()` once all of it is there."""
+    """A request that calls `on_arrival()` when it is complete."""
 
     def __init__(self, request: HTTPMessageDelegate, arrived: Callable[[], Any]):
         self.request, self.arrived = request, arrived

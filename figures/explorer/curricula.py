@@ -1,4 +1,4 @@
-"""The keys that a config has as functions of time: a menu of them, with sliders for one step."""
+"""Menus of the functions of time that a config has for its keys, with sliders for one step."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ from statmech.scenarios.controlled_keys import is_section
 from statmech.scenarios.registry import kinds
 
 CONSTANT, STEP, ALL = "constant", "step", "all"
-STOPS = 20  # of the sliders of a step
-LEAST, ROOM, LETTER = 160, 60, 9  # pixels of a menu, beside its letters, and of each letter
+STOPS = 20  # stops of the level and time sliders
+LEAST, ROOM, LETTER = 160, 60, 9  # menu width in pixels: minimum, border, per letter
 
 
 class ControlMenu(FormMenu):
-    """The menu of a key that may change with time, whose own slider has its value where it is a constant."""
+    """Menu of a key that may change with time.
+
+    The key's own slider sets a constant value.
+    """
 
     @property
     def is_constant(self) -> bool:
-        """True if the key is a number."""
+        """True if the key is constant in time."""
         return bool(self.menu.value == CONSTANT)
 
 
 def offered(scenario: AbstractScenario | None) -> dict[str, list[Any]]:
-    """Return all values of the keys that a scenario has as functions of time, as its config states them.
+    """Return the values of all keys that a scenario has as functions of time, as in its config.
 
     >>> from statmech import Scenario
     >>> offered(Scenario(rule="hebb", t=9, eta=[1, "optimal"]))
@@ -47,7 +50,10 @@ def offered(scenario: AbstractScenario | None) -> dict[str, list[Any]]:
 
 
 def control_menus(choice: str, config: Mapping[str, Any], given: Mapping[str, list[Any]]) -> list[ControlMenu]:
-    """Return a menu for each key that changes with time in the config of a page, or among the values `given` of it."""
+    """Return a menu for each key that changes with time in the config of a page.
+
+    `given` replaces the values of the config.
+    """
     kind = kinds()[choice]
     values_by_key = {name: given.get(name, _listed(config.get(name))) for name in settings.controllable(kind)}
     return [_menu(choice, name, config, values) for name, values in values_by_key.items() if _changes(values)]
@@ -77,7 +83,10 @@ def _given(value: Any) -> Form:
 
 
 def _step(choice: str, name: str, functions: Sequence[Any], last: float) -> Form:
-    """One step, whose sliders begin at those of the first function that is one, in the middle if none is."""
+    """Return the form of one step in time.
+
+    Its sliders start at the first function with one step, or else in the middle of their ranges.
+    """
     step_values = (_of_step(control_from(value)) for value in functions)
     low, high, _ = settings.range_of(choice, name)
     before, after, time = next(
@@ -95,20 +104,22 @@ def _step(choice: str, name: str, functions: Sequence[Any], last: float) -> Form
 
 
 def _last(config: Mapping[str, Any]) -> float:
-    """The last time of the config of a page, which may have one number in place of all times."""
+    """Return the last time in the config of a page, where t may be a single number."""
     times = config.get("t") or 1
     return float(times[-1] if isinstance(times, list) else times)
 
 
 def _of_step(value: Any) -> tuple[Any, ...] | None:
-    """The values before and after the step of a function of time with one step, and its time."""
+    """Return the values before and after the step, and its time, or None unless there is one step."""
     if not isinstance(value, Control) or value.segments.number != 2 or value.segments.points > 1:
         return None
     return *value.values, value.edges[1]
 
 
 def constant_in(values: Any, default: float) -> float:
-    """Return the first number among values of a key, at t = 0 if all change; an optimum has none.
+    """Return the first constant among the values of a key, or else a function's value at t = 0.
+
+    An optimum has no value, so that the default is returned.
 
     >>> constant_in([{"at": [0, 5], "is": [0.2, 0]}, 0.1], 0), constant_in({"at": [0, 5], "is": [0.2, 0]}, 0)
     (0.1, 0.2)
@@ -123,7 +134,7 @@ def _read(value: Any) -> Any:
 
 
 def _changes(written: Any) -> bool:
-    """True if a value in a config, or one of several, is a function of time."""
+    """Return True if a value in a config, or one value in a list, is a function of time."""
     values = _listed(written)
     return any(value == OPTIMAL or is_section(value) for value in values)
 

@@ -1,4 +1,7 @@
-"""Calls that are made later, in the thread of the page: by its document in a browser, by the loop in a notebook."""
+"""Delayed calls in the thread of a page.
+
+The document makes the calls in a browser, and the event loop in a notebook.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,24 @@ from tornado.ioloop import IOLoop
 
 
 class Clock:
-    """Calls functions after some time, or from another thread as soon as possible."""
+    """Scheduler of calls in the thread of a page, after a delay or as soon as possible."""
 
     def __init__(self) -> None:
         self.document: Any = pn.state.curdoc
         self.loop = None if self.document is not None else IOLoop.current()
 
     def later(self, milliseconds: int, call: Callable[[], None]) -> None:
-        """Call a function after some time."""
+        """Call a function after a delay."""
         if self.loop is None:
             self.document.add_timeout_callback(call, milliseconds)
         else:
             self.loop.call_later(milliseconds / 1000, call)
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Call a function in the page's thread, from any thread."""
+        """Call a function in the page's thread as soon as possible.
+
+        This method may be called in any thread.
+        """
         if self.loop is None:
             self.document.add_next_tick_callback(call)
         else:

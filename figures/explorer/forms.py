@@ -1,4 +1,4 @@
-"""A menu of the forms that a key of a config may have, and the sliders of each form."""
+"""Menus of the forms that a key of a config may have, with the sliders of each form."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import panel_material_ui as pmui
 
 from figures.explorer.sliders import entitle, stopping
 
-GIVEN = "as given"  # a value that no form describes
-SEVERAL = "as listed"  # several values
+GIVEN = "as given"  # for a value that no form describes
+SEVERAL = "as listed"  # for a list of values
 
 
 class Slider(NamedTuple):
-    """The name of a slider, its stops, the value that it begins with, and a word that may stand before all stops."""
+    """Specification of a slider: its name, stops and initial value, and an optional text before the stops."""
 
     name: str
     stops: tuple[float, ...]
@@ -23,8 +23,11 @@ class Slider(NamedTuple):
 
 
 class Form(NamedTuple):
-    """Values of a key that sliders describe: as a config has them at the values of the sliders, and these values for
-    a key's own value, or None. Some further `keys` may apply to this form alone."""
+    """A form of a key's values that sliders describe.
+
+    One function converts the values of the sliders to a value in a config. The other converts a value of the key to the
+    values of the sliders, or to None if the form does not describe it. Further `keys` apply only to this form.
+    """
 
     title: str
     sliders: tuple[Slider, ...]
@@ -34,27 +37,27 @@ class Form(NamedTuple):
 
 
 class FormMenu:
-    """A menu of the forms of a key, and the sliders of each.
+    """Menu of the forms of a key, with the sliders of each form.
 
-    While they stand as they began, the config has its key as it was written. A value that no form describes is in the
-    menu, too.
+    The config keeps its original value as long as the menu and the sliders are unchanged. The menu also contains a
+    value that no form describes.
 
     Parameters
     ----------
     key
         The key.
     forms
-        The forms by their names; with none the menu is not shown.
+        The forms by name. Without forms the menu is not shown.
     config
-        The config that the page opens with, with one value of the key, or a list.
+        The config that the page opens with, which has one value of the key or a list.
     default
-        The value of the key where the config has none.
+        The value of the key if it is not in the config.
     read
-        Makes the key's own value of one in a config.
+        Converts a value in a config to the value of the key.
     label
-        Names a value that no form describes.
+        Describes a value that has no form.
     title
-        Of the menu; by default the key.
+        The title of the menu, by default the key.
     """
 
     def __init__(
@@ -69,7 +72,7 @@ class FormMenu:
     ):
         self.key, self.forms, self.opened = key, forms, config
         self.given = config.get(key) or default
-        several = isinstance(self.given, list)  # each is a curve
+        several = isinstance(self.given, list)  # each value is a curve
         value = read(self.given[0] if several else self.given)
         name, values = (GIVEN, ()) if several else self._form_of(value)
         options = {form.title: name for name, form in forms.items()}
@@ -93,7 +96,7 @@ class FormMenu:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The key as a config has it; nothing where there are no forms."""
+        """The key with its value for a config, or an empty dictionary without forms."""
         if not self.forms:
             return {}
         name, values = self._state()
@@ -102,20 +105,20 @@ class FormMenu:
 
     @property
     def inapplicable(self) -> set[str]:
-        """The keys that apply to other forms alone."""
+        """The keys that apply only to other forms."""
         all_keys = {key for form in self.forms.values() for key in form.keys}
         if self.menu.value == GIVEN:
             return {key for key in all_keys if self.opened.get(key) is None}
         return all_keys - {*self.forms[self.menu.value].keys}
 
     def arrange(self) -> None:
-        """Show the sliders of the form that is chosen."""
+        """Show only the sliders of the selected form."""
         for name, sliders in self.sliders.items():
             for slider in sliders:
                 entitle(slider, slider.label, name == self.menu.value)
 
     def show(self, visible: bool) -> None:
-        """Show the menu and its sliders, or hide them while the key is chosen elsewhere."""
+        """Show the menu and its sliders, or hide both while the key is chosen elsewhere."""
         self.menu.visible = visible and bool(self.forms)
         for slider in self.sliders.get(self.menu.value, ()):
             entitle(slider, slider.label, visible)
@@ -125,7 +128,7 @@ class FormMenu:
         return name, tuple(slider.value for slider in self.sliders.get(name, ()))
 
     def _form_of(self, value: Any) -> tuple[str, tuple[Any, ...]]:
-        """The form of a value, and the values of its sliders."""
+        """Return the name of the form that describes a value, and the values of its sliders."""
         candidates = ((name, form.values(value)) for name, form in self.forms.items())
         return next(((name, values) for name, values in candidates if values is not None), (GIVEN, ()))
 

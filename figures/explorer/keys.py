@@ -1,4 +1,4 @@
-"""The keys of lecture mode, which a browser passes on while it is on."""
+"""Keyboard control of lecture mode: the browser sends the pressed keys to the page."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import param
 from panel.custom import JSComponent
 
 STEPS = {"ArrowLeft": -1, "ArrowRight": 1}
-TURNS = {"ArrowUp": -1, "PageUp": -1, "ArrowDown": 1, "PageDown": 1}  # those of pointers with buttons, too
+TURNS = {"ArrowUp": -1, "PageUp": -1, "ArrowDown": 1, "PageDown": 1}  # presentation remotes send PageUp and PageDown
 ARROWS = "← → move the slider, ↑ ↓ turn to the next chart, Esc leaves"
 
 
 class Keys(JSComponent):
-    """States the key that was pressed last, with a number so that the same key counts again."""
+    """Listener for the keyboard.
+
+    `pressed` holds the last key and a counter, so that a repeated key is a new value.
+    """
 
     listening = param.Boolean(default=False)
     pressed = param.String(default="")

@@ -1,4 +1,4 @@
-"""The link that restores a page: its settings as the query of its address, checked like a config."""
+"""Links that restore a page: its settings are the query of its address and are checked like a config."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from statmech.errors import ConfigError, StatmechError, not_known
 from statmech.scenarios.page import View, without_page
 from statmech.scenarios.registry import kinds, scenario_from
 
-VIEW = "view"  # the section of a link beside the keys of a config
-SETTINGS = ("x", "show", "over", "log", "at", "runs")  # in it
+VIEW = "view"  # section of a link, in addition to the keys of a config
+SETTINGS = ("x", "show", "over", "log", "at", "runs")  # keys of this section
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 YAML_WORDS = ("null", "true", "false")
 FILES = "{}: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"
 
 
 def written(view: View) -> str:
-    """Return a view as the query of an address.
+    """Format a view as the query of an address.
 
     >>> written(View({"rule": ["hebb", "adatron"], "K": 11, "t": 50}, x="K", log=("x",)))
     'rule=hebb,adatron&K=11&t=50&view.x=K&view.log=x'
@@ -44,9 +44,10 @@ def written(view: View) -> str:
 
 
 def read(query: str | Iterable[tuple[str, str]], files: Sequence[Any] = ()) -> View | None:
-    """Return the view of a query, checked; None if it names none. Raises `ConfigError` with one message for a bad one.
+    """Return the checked view of a query, or None for a query without settings.
 
-    It may name these files, which are those of the config that the explorer was started with.
+    Raises `ConfigError` for an invalid query. The query may name only `files`, the files in the config of the
+    explorer.
 
     >>> read("rule=hebb&t=50&K=3&view.x=K").x
     'K'
@@ -66,7 +67,10 @@ def read(query: str | Iterable[tuple[str, str]], files: Sequence[Any] = ()) -> V
 
 
 def checked(view: View, choice: str) -> View:
-    """A view of a page of this kind, with all its settings; raises `ScenarioError` if its config is not valid."""
+    """Return a view of a page of this kind with all settings.
+
+    Raises `ScenarioError` for an invalid config.
+    """
     page = settings.page_of(choice)
     x = view.x or page.view.x or page.along
     scenario = scenario_from(settings.config_of(choice, view.config, x))
@@ -96,7 +100,7 @@ def _checked(given: dict[str, Any], files: Sequence[Any]) -> View:
 
 
 class _NOT:
-    """Stands for a key that is not a field, such as a parameter, which is never required."""
+    """Replacement for a key that is not a field, such as a parameter, and is never required."""
 
     @staticmethod
     def is_required() -> bool:
@@ -124,7 +128,7 @@ def _words(given: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as an override of the command line holds it."""
+    """Format a value as in an override on the command line."""
     if isinstance(value, list) and len(value) == 1 and _is_word(value[0]):
         return str(value[0])
     if isinstance(value, list) and len(value) > 1 and all(is_number(item) or _is_word(item) for item in value):

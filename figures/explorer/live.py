@@ -1,4 +1,4 @@
-"""A scenario with sliders: theory is solved at every step of a drag, a simulation follows in the background."""
+"""A scenario with sliders: theory is solved at every step of a drag, and a simulation follows in the background."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from statmech.scenarios.registry import kinds, scenario_from
 if TYPE_CHECKING:
     import xarray as xr
 
-SOON = 1  # milliseconds that a step waits for the next; Panel's own 50 would be visible
-REST = 250  # milliseconds without a step after which a drag has ended
-STEPS = 100  # of a slider of times before the last one
-PATIENCE = 1.5  # seconds that the smooth line may take once a drag has ended
-AT_ONCE = 1.0  # seconds: all seeds of a shorter simulation come together, for fewer would be a program of their own
+SOON = 1  # delay before a step is handled: Panel's default of 50 would be visible
+REST = 250  # milliseconds without a step until a drag counts as ended
+STEPS = 100  # steps of a slider for times before the last time
+PATIENCE = 1.5  # allowed for the smooth line at the end of a drag
+AT_ONCE = 1.0  # shorter simulations show all seeds at once: fewer seeds would need another program
 LONGEST = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
-CORRECTIONS, BAND = "corrections", "band of one run"  # the key, and the switch that sets it
+CORRECTIONS, BAND = "corrections", "band of one run"  # a key, and the label of its switch
 SEARCHING = "searching for the optimum: a minute or more"
 BEFORE = "; the charts show the settings before"
 UNTIL_THEN = "; until then without it"
@@ -53,9 +53,10 @@ NO_PAIR = "q compares two students, and K = 1: set K to 2 or more"
 class Live:
     """The controls of one kind of scenario.
 
-    `shown()` is called at every step of a drag, `settled()` at its end, and `message(severity, text)` with errors and
-    progress; `runs()` is whether single runs are drawn. `row` and `strip` hold the controls that are always in sight,
-    `more` the others. `functions` are the values of keys among which menus offer functions of time.
+    `on_results()` is called at every step of a drag, `on_settled()` at its end, and `message(severity, text)` with
+    errors and progress. `get_single_runs()` returns True if single runs are drawn. `row` and `strip` hold the controls
+    that are always visible, `more` the others. `functions` holds the values of keys from which menus offer functions
+    of time.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Live:
         )
         self.controls = {menu.key: menu for menu in control_menus(choice, view.config, self.functions)}
         self.menus = (input_menu(choice, view.config), protocol_menu(choice, view.config), *self.controls.values())
-        listed = {**view.config, **{menu.key: None for menu in self.menus}}  # a menu has its own entry for a list
+        listed = {**view.config, **{menu.key: None for menu in self.menus}}  # menus show a list themselves
         several = settings.several_in(choice, listed, self.along)
         self.listed = several, view.config.get(several, [])
         curves = {"(none)": "", **{settings.symbol(choice, name): name for name in self._may_be_curves(several)}}
@@ -104,7 +105,7 @@ class Live:
             label="values", value=text, visible=bool(several), width=min(300, max(130, 30 + 9 * len(text))), **menu
         )
         self.sliders: dict[str, Any] = {}
-        for name in settings.draggable(choice):  # in this order: times lie before the last one
+        for name in settings.draggable(choice):  # ordered, as some times lie before the last one
             self.sliders[name] = self._slider(name)
         self.player = Player(self.clock, self.shown, view.at)
         self.seeds = self._stops("seeds")
@@ -137,16 +138,16 @@ class Live:
 
     @property
     def along(self) -> str:
-        """The key along which curves run."""
+        """The key on the x axis of the curves."""
         return settings.key_along(self.choice, self.x.value)
 
     @property
     def plane(self) -> tuple[str, str] | None:
-        """The two variables that are drawn against each other, if x is such a plane."""
+        """The two variables that are drawn against each other, or None if x is a key."""
         return settings.planes(self.choice).get(self.x.value)
 
     def update(self) -> None:
-        """Read the controls, solve, show, and simulate in the background."""
+        """Read the controls, show theory, and start the simulation."""
         self._retitle()
         try:
             scenario = self._read()
@@ -154,13 +155,13 @@ class Live:
                 self._wait_for_search(scenario)
                 return
             self._solve(scenario)
-        except Exception as problem:  # a user's rule may raise anything
+        except Exception as problem:  # a user's rule may raise any exception
             self._failed(problem)
             return
         self._rest()
 
     def _solve(self, scenario: AbstractScenario) -> None:
-        """Solve and show theory, without the simulation of what was shown before."""
+        """Solve and show theory, and discard the simulation of the previous scenario."""
         began = time.perf_counter()
         theory, smooth = page_theory.both(scenario, self.along)
         self.spent = time.perf_counter() - began
@@ -173,9 +174,9 @@ class Live:
             self.shown()
 
     def _wait_for_search(self, scenario: AbstractScenario) -> None:
-        """Search the optimum that a scenario wants once the drag has ended, and show it when it is found.
+        """Search for the optimum of a scenario at the end of a drag, then show it.
 
-        A new page has the scenario without optima until then.
+        Until then a new page shows the scenario without optima.
         """
         without_optimum = page_theory.without_optima(scenario)
         if self.theory is None:
@@ -192,25 +193,25 @@ class Live:
 
     @property
     def results(self) -> Results:
-        """All that has been solved and simulated."""
+        """The theory and the simulation that are available."""
         return Results(self.scenario, self.simulation, self.theory, figure=self.scenario.figure, lines=self.smooth)
 
     @property
     def layout(self) -> Layout:
-        """Rules, learners, ..., tasks and several values of another key in colour, against the chosen key."""
+        """The layout: the chosen key is x, and rules, learners, tasks or listed values have colours."""
         either = self.results.either
         swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.along]
         curves = [axis for axis in settings.page_of(self.choice).curves if axis != self.along]
         curve_axes = [axis for axis in (*swept, *curves) if either.sizes[axis] > 1]
         ignored = series.ignored_in_the_limit(self.scenario)
-        curve_axes.sort(key=lambda axis: axis not in ignored)  # so that colours return with the next marker
+        curve_axes.sort(key=lambda axis: axis not in ignored)  # so that colours repeat with the next marker
         colours = tuple(curve_axes) or (self.learning,)
         rest = tuple(axis for axis in series.axes(either) if axis not in (self.along, *colours))
         return Layout(self.along, colours, rest)
 
     @property
     def picture(self) -> Picture:
-        """The results at the recorded time that is shown, where time does not lie along x."""
+        """The content of the charts, at the selected recorded time if time is not x."""
         layout = self.layout
         last: dict[str, Any] = dict.fromkeys(layout.rest, -1)
         if self.player.axis in layout.rest:
@@ -227,19 +228,22 @@ class Live:
 
     @property
     def view(self) -> View:
-        """The settings of the controls, from which the same page can be made."""
+        """The settings of the controls, which restore the same page."""
         scenario_keys, _ = overridden(self._given(), shlex.split(self.more_keys.value or ""))
         fixed = {name: self.kind.describe(name).default for name in self.kind.known_keys() if name not in ("zip",)}
         config = {name: v for name, v in scenario_keys.items() if name == self.learning or v != fixed.get(name)}
         return View(config, x=self.x.value, at=self.player.chosen)
 
     def close(self) -> None:
-        """Stop the simulation and the film."""
+        """Stop the simulation and the animation."""
         self.background.stop()
         self.player.stop()
 
     def _turn(self) -> None:
-        """Lay another key along x: its slider now says up to which value, and those before state one value again."""
+        """Change the key on the x axis.
+
+        The slider of the new key sets the end of the axis. Keys that had a list of values get their last value.
+        """
         list_keys = (self.learning, *(name for name in self.given if settings.is_recorded(self.choice, name)))
         if self.several.value == self.along:
             self.several.value = ""
@@ -250,12 +254,12 @@ class Live:
             slider = self.sliders[self.along]
             end = settings.end_of(self.choice, self.along, slider.value)
             if end != slider.value:
-                slider.value = end  # which updates the page
+                slider.value = end  # this updates the page
                 return
         self.update()
 
     def _so_far(self, results: Results) -> Results:
-        """Return the results that a plane shows: all up to the recorded time that is shown."""
+        """Return the results up to the selected recorded time, as a plane shows them."""
         if self.player.axis != self.along:
             return results
         lines = results.lines
@@ -265,7 +269,10 @@ class Live:
         return replace(results, lines=lines.isel({self.along: lines[self.along].values <= self.player.at}))
 
     def _times(self) -> tuple[str, np.ndarray]:
-        """Return the recorded times (epochs, ...) that can be shown one by one; none if they lie along x."""
+        """Return the recorded times (epochs, ...) that can be shown one by one, with their axis.
+
+        There are no such times if they are on the x axis.
+        """
         for axis, values in series.times(self.scenario).items():
             if axis in settings.page_of(self.choice).curves:
                 continue
@@ -274,7 +281,7 @@ class Live:
         return "", np.zeros(0)
 
     def _rest(self) -> None:
-        """Do at the end of a drag whatever would delay the next curve."""
+        """Postpone the work that would delay the next curve to the end of a drag."""
         token = self.background.token
 
         def settle() -> None:
@@ -289,20 +296,23 @@ class Live:
             self.settled()
             self._refine()
             self._simulate()
-        except Exception as problem:  # as above: equations, too, come from the user's rule
+        except Exception as problem:  # as above: a user's rule also defines equations
             self._failed(problem)
             return
         if self.plane is not None and points(self.scenario.axis_values().get("K", 2))[-1] == 1:
             self.message("error", NO_PAIR)
 
     def _failed(self, problem: Exception) -> None:
-        """Stop the simulation and show why there is nothing new."""
+        """Stop the simulation and show the error."""
         self.background.stop()
         self.message("error", sentence(problem))
         self.message("progress", "")
 
     def _given(self) -> dict[str, Any]:
-        """Return the keys as the controls state them: of a key along x, the largest value."""
+        """Return the keys with the values of the controls.
+
+        A key on the x axis has its largest value.
+        """
         if not self.chosen.value:
             raise ConfigError(f"choose at least one {self.learning}")
         config = {**self.given, self.learning: list(self.chosen.value), "seeds": self.seeds.value}
@@ -331,7 +341,7 @@ class Live:
         return scenario_from(full_config)
 
     def _refine(self) -> None:
-        """Draw theory as a smooth line, where that would have delayed a drag."""
+        """Draw theory as a smooth line if the line would have delayed a drag."""
         from theory import smooth
 
         values = page_theory.values_along(self.scenario, self.along)
@@ -358,17 +368,20 @@ class Live:
         self.background.start(self.scenario.model_copy(update={"seeds": num_seeds}), first)
 
     def _simulate_all(self) -> None:
-        """Simulate all seeds, however long it takes."""
+        """Simulate all seeds regardless of the time limit."""
         self.anyway.visible, self.left_out = False, ""
         self.background.start(self.scenario, self._first)
 
     @property
     def _first(self) -> int:
-        """Seeds that are shown before all are simulated: one where charts are empty without."""
+        """Number of seeds that are shown before all are simulated.
+
+        It is 1 if the charts would be empty without a simulation.
+        """
         return FIRST if has_lines(self.results) else 1
 
     def _arrived(self, simulation: xr.Dataset | None, text: str) -> None:
-        """Pass a result from the thread of the simulation to that of the page."""
+        """Pass a result from the simulation's thread to the page's thread."""
         token = self.background.token
 
         def land() -> None:
@@ -394,7 +407,7 @@ class Live:
         return [name for name in possible if name not in page.sliders or self._is_given(name)]
 
     def _is_given(self, name: str) -> bool:
-        """True if a key that has no value by default has one here: epochs or updates."""
+        """Return True if a key has a value, as `epochs` or `updates` may be absent."""
         return self.given.get(name, settings.default_of(self.choice, name)) is not None
 
     def _slider(self, name: str) -> Any:
@@ -410,7 +423,10 @@ class Live:
         return sliders.stopping(name, settings.stops_of(self.choice, name), self._value(name))
 
     def _value(self, name: str) -> Any:
-        """The value that a slider begins with: of several the last, for a key without any the first possible one."""
+        """Return the initial value of a slider.
+
+        It is the last value of a list, or the first stop for a key without a value.
+        """
         value = self.given.get(name, settings.default_of(self.choice, name))
         if name in self.controls:
             return constant_in(self.functions.get(name, value), settings.default_of(self.choice, name))
@@ -418,7 +434,7 @@ class Live:
         return value[-1] if isinstance(value, list) else value
 
     def _retitle(self) -> None:
-        """Name the sliders, and hide those of keys that do not apply."""
+        """Update the titles of the sliders, and hide sliders of inapplicable keys."""
         for menu in self.menus:
             menu.arrange()
         for name, control in self.controls.items():
@@ -435,11 +451,11 @@ class Live:
 
     @property
     def _inapplicable(self) -> set[str]:
-        """The keys that do not apply to the forms that are chosen in menus."""
+        """The keys that do not apply to the selected forms of the menus."""
         return set().union(*(menu.inapplicable for menu in self.menus))
 
     def _keep_within(self) -> None:
-        """End the sliders of times that lie before the last one, which lies along x."""
+        """Limit the sliders of earlier times to the last time, which ends the x axis."""
         for name in settings.page_of(self.choice).within:
             low, high, step = self._times_within()
             slider = self.sliders[name]
@@ -448,7 +464,7 @@ class Live:
                 slider.param.update(start=low, end=high, step=step, value=value)
 
     def _times_within(self) -> tuple[float, float, float]:
-        """Low, high and step of a slider of times before the last one."""
+        """Return low, high and step of a slider for times before the last time."""
         last = self.sliders[settings.page_of(self.choice).along].value
         step = last / STEPS
         return settings.rounded(step), settings.rounded(last - step), settings.rounded(step)
@@ -458,32 +474,34 @@ class Live:
         self.update()
 
     def _part(self) -> None:
-        """Draw several values of another key as curves."""
+        """Show the values of the selected key, which are drawn as curves."""
         name = self.several.value
         values_text = ""
         if name:
-            slider = self.sliders.get(name)  # None for words and sections, which a config has listed
+            slider = self.sliders.get(name)  # None for names and sections that a config lists
             values_text = line_from(settings.values_near(self.choice, name, slider.value) if slider else self.listed[1])
         if self.values.value == values_text:
             self.update()
         self.values.param.update(visible=bool(name), value=values_text)
 
     def _may_be_curves(self, given: str) -> list[str]:
-        """Return the keys whose values may be curves: those that have sliders, and one that has several values."""
+        """Return the keys whose values can be curves: keys with sliders, and the key with listed values."""
         possible = [name for name in self._may_lie_along_x() if name not in self.controls]
         names = [name for name in possible if not settings.is_recorded(self.choice, name)]
         return [*dict.fromkeys([*names, *([given] if given else [])])]
 
     def described(self, name: str) -> str:
-        """Return a key with its values, and the control that sets others."""
+        """Describe the values of a key and the control that changes them."""
         value, title = self.given[name], settings.symbol(self.choice, name)
         values_text = line_from(value if isinstance(value, list) else [value])
         has_control = name in self.sliders or any(menu.key == name for menu in self.menus if menu.menu.visible)
         control_hint = f"with the control {title}" if has_control else "under other keys, in the drawer"
-        return f"{title} = {values_text} (choose others {'in the field values' if name == self.several.value else control_hint})"
+        if name == self.several.value:
+            control_hint = "in the field values"
+        return f"{title} = {values_text} (choose others {control_hint})"
 
     def step(self, number: int) -> str:
-        """Move the slider that was moved last, or the first, by so many steps; return what it says then."""
+        """Move the last used or the first slider by a number of steps, and return its text."""
         visible_sliders = [slider for slider in self.sliders.values() if slider.visible]
         slider = (
             self.moved

@@ -18,15 +18,15 @@ from statmech.scenarios.registry import scenario_from
 
 
 def explore(scenario: AbstractScenario | Results | str | Path | None, overrides: dict[str, Any]) -> Any:
-    """Controls and charts of a scenario, or of results (`statmech.explore`)."""
-    pn.extension("mathjax")  # loads the libraries into the notebook; elsewhere it does nothing that shows
+    """Return controls and charts of a scenario or of results (`statmech.explore`)."""
+    pn.extension("mathjax")  # loads the libraries into a notebook, and has no visible effect elsewhere
     if isinstance(scenario, Results):
         return Page(stored=scenario, inline=True).inline_view()
     return Page(*_opened(scenario, overrides), inline=True).inline_view()
 
 
 def _opened(given: AbstractScenario | str | Path | None, overrides: dict[str, Any]) -> tuple[Any, None, View]:
-    """Return a scenario and the view that its page opens with."""
+    """Return the arguments of a page: no scenario, no results, and the view of the given source."""
     if given is None:
         choice = next(iter(pages()))
         start = started(choice, pages()[choice].view)

@@ -1,4 +1,4 @@
-"""The page: controls in one row, charts below them, and everything else in a drawer."""
+"""The page: controls in one row, charts below, and everything else in a drawer."""
 
 from __future__ import annotations
 
@@ -39,21 +39,25 @@ EQUATION: dict[str, Any] = {"renderer": "mathjax", "styles": LOOK, "margin": (2,
 COPY = "navigator.clipboard.writeText(text.value)"
 COPY_LINK = "navigator.clipboard.writeText(location.origin + location.pathname + '?' + text.value)"
 ADDRESS = "history.replaceState(null, '', '?' + cb_obj.value)"
-INLINE = 460  # pixels: height of the charts in a notebook
+INLINE = 460  # height of the charts in a notebook
 CHOSEN = "(as chosen)"
 WHITE = "rgba(255, 255, 255, 0.85)"
-HEADER = {  # of menus on the coloured bar
+HEADER = {  # menus on the coloured bar
     "& .MuiOutlinedInput-root": {"color": "white !important"},
     "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{WHITE} !important"},
     "& .MuiSvgIcon-root": {"color": WHITE},
 }
-NOTICE = {"py": "0", "& .MuiAlert-icon, & .MuiAlert-message": {"py": "4px"}, "& p": {"m": "0"}}  # one line
-BAR = "48px"  # of the strip: two lines of words, so that charts keep their place when the second comes
-PROGRESS = {"opacity": "0.85", "max-width": "17em", "text-align": "right", "line-height": "1.3"}  # of two lines
-NARROW = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"  # of menus
-WIDE = "@media (max-width: 600px) { :host { display: none } }"  # of what a phone has no room for
+NOTICE = {
+    "py": "0",
+    "& .MuiAlert-icon, & .MuiAlert-message": {"py": "4px"},
+    "& p": {"m": "0"},
+}  # keeps a notice to one line
+BAR = "48px"  # room for two lines of text, so that a second line does not move the charts
+PROGRESS = {"opacity": "0.85", "max-width": "17em", "text-align": "right", "line-height": "1.3"}  # fits two lines
+NARROW = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"
+WIDE = "@media (max-width: 600px) { :host { display: none } }"  # a phone has no room for it
 UNTITLED = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # a phone has no room for it
-FILLING = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # all that is left of the window
+FILLING = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # fills the rest of the window
 ROW = """
 :host { flex: none; padding-top: 2px }
 div[id^="flexbox"] { align-items: flex-end !important }
@@ -62,9 +66,10 @@ div[id^="flexbox"] { align-items: flex-end !important }
 
 
 class Page:
-    """The page of one visitor: a scenario with sliders, or stored results; in a notebook without a frame.
+    """The page of one visitor, which shows a scenario with sliders or stored results.
 
-    `query` is that of the address which the page was opened with (`figures.explorer.link`).
+    In a notebook the page has no frame. `query` is the query of the address that opened the page
+    (`figures.explorer.link`).
     """
 
     def __init__(
@@ -83,8 +88,8 @@ class Page:
         self.progress = pn.pane.HTML("", styles=PROGRESS, margin=(4, 8))
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.yaml = pn.widgets.TextAreaInput(visible=False)  # the text that is copied
-        self.link = pn.widgets.TextAreaInput(visible=False)  # the query of the address
+        self.yaml = pn.widgets.TextAreaInput(visible=False)  # text for the clipboard
+        self.link = pn.widgets.TextAreaInput(visible=False)  # query of the address
         self.row = pn.FlexBox(sizing_mode="stretch_width", stylesheets=[ROW], margin=0)
         self.strip = pn.FlexBox(
             styles={"max-width": "100%", "width": "auto", "white-space": "nowrap", "align-items": "center"},
@@ -97,7 +102,7 @@ class Page:
         self.keys = Keys()
         self.downloads = self._downloads()
         self.source: Any = None
-        self.sent = False  # whether the browser knows the controls of the source
+        self.sent = False  # True if the browser knows the controls of the source
         self.whole: Any = None
         self.watched: list[Any] = []
         if stored is not None:
@@ -106,9 +111,9 @@ class Page:
             self._live(scenario, view, query)
 
     def view(self) -> Any:
-        """Return the page as Panel serves it."""
+        """Return the page for Panel to serve."""
         self.link.jscallback(value=ADDRESS)
-        # no busy indicator: it would redraw the whole page at the beginning and the end of every step of a drag
+        # no busy indicator, as it would redraw the whole page twice at every step of a drag
         self.whole = pmui.Page(
             title="statmech",
             header=self.menus,
@@ -117,7 +122,7 @@ class Page:
             contextbar=[self.equations],
             contextbar_width=380,
             contextbar_open=False,
-            contextbar_variant="auto",  # beside the charts, or over them on a phone
+            contextbar_variant="auto",  # next to the charts, or on top on a phone
             sidebar_width=340,
             sidebar_open=False,
             sidebar_variant="temporary",
@@ -127,12 +132,12 @@ class Page:
         self.whole.get_root = partial(_with_own_look, self.whole.get_root)
         self.charts.dark = self.whole.dark_theme
         self.watched = [self.whole.param.watch(lambda event: self.charts.darken(event.new), "dark_theme")]
-        with edit_readonly(self.whole):  # else Panel walks through all models of the page twice a step: 20 ms
+        with edit_readonly(self.whole):  # saves 20 ms per step: Panel would walk through all models of the page twice
             self.whole.busy = False
         return self.whole
 
     def inline_view(self) -> Any:
-        """Return the page as a part of a notebook."""
+        """Return the page for a notebook cell."""
         more = pmui.Accordion(("More", pmui.Column(*self._drawer())), sizing_mode="stretch_width")
         self.whole = pn.Column(
             pn.FlexBox(*self.menus), self._middle(), more, sizing_mode="stretch_width", min_width=600
@@ -149,7 +154,7 @@ class Page:
             margin=0,
             styles={"min-height": BAR},
         )
-        hidden = [self.yaml, self.link, self.keys]  # not in the drawer, which is not there before it is opened
+        hidden = [self.yaml, self.link, self.keys]  # outside the drawer, which does not exist before it is opened
         size: dict[str, Any] = {"sizing_mode": "stretch_width"} if self.inline else {"sizing_mode": "stretch_both"}
         return pn.Column(
             self.row,
@@ -174,16 +179,16 @@ class Page:
         ]
 
     def close(self) -> None:
-        """Stop the simulation of this page, and release all that it showed.
+        """Stop the simulation of this page and release its memory.
 
-        Panel's state keeps the frame of every page (it watches whether the server is busy), and nested parts keep their
-        models, and with them the whole document: 2.4 MB per page.
+        Panel's state keeps the frame of every page, as the frame watches whether the server is busy. Nested parts keep
+        their models, and thus the whole document: 2.4 MB per page.
         """
         self.source.close()
         if self.whole is not None:
             for part in self.whole.select():
-                part._models, part._documents, part._model_parents = {}, {}, {}  # the last since Panel 1.10
-            for watcher in self.watched:  # the frame would keep the page
+                part._models, part._documents, part._model_parents = {}, {}, {}  # Panel 1.10 added the third
+            for watcher in self.watched:  # as the frame would keep the page
                 self.whole.param.unwatch(watcher)
             self.whole.param.update(main=[], sidebar=[], header=[], **({} if self.inline else {"contextbar": []}))
 
@@ -203,7 +208,7 @@ class Page:
         self._open(choice, view, curricula.offered(scenario) if is_same_kind else {})
         if problem:
             self._say("warning", problem)
-        elif cut := [name for name in cut if name not in self.source.controls]:  # which have a menu
+        elif cut := [name for name in cut if name not in self.source.controls]:  # these have a menu
             self._say(
                 "info", f"The config has more values than the page shows: {'; '.join(map(self.source.described, cut))}"
             )
@@ -242,7 +247,10 @@ class Page:
         self.preset.param.watch(take, "value")
 
     def _present(self, on: bool) -> None:
-        """Begin or end lecture mode, in which arrows move a slider and turn to the next chart."""
+        """Start or stop lecture mode.
+
+        Its arrow keys move a slider and change the chart.
+        """
         self.charts.present(on)
         self.row.visible = self.strip.visible = not on
         self.message.visible = self.message.visible and not (on and self.message.severity == "info")
@@ -260,7 +268,10 @@ class Page:
             self._say("progress", self.source.step(STEPS[key]))
 
     def _open(self, choice: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
-        """Show another scenario, or another view of the same; of a config with the functions of time in its menus."""
+        """Open a scenario with a view.
+
+        The menus offer the functions of time of its config.
+        """
         self.message.visible = False
         self.charts.use(view)
         live = Live(view, choice, self._shown, self._settled, self._say, lambda: self.charts.runs.value, functions)
@@ -282,10 +293,10 @@ class Page:
             self._settled()
 
     def _shown(self) -> None:
-        """Show the present results of the source, in one message to the browser.
+        """Show the current results of the source, in one message to the browser.
 
-        The first results of a source wait for its controls to be sent: a message that overtakes them would name models
-        that the browser does not know.
+        The first results of a source are sent after its controls. An earlier message would name models that the browser
+        does not know.
         """
         at_once = pn.io.unlocked() if self.sent else contextlib.nullcontext()
         self.sent = True
@@ -295,12 +306,12 @@ class Page:
                 button.disabled = not self.source.results.complete
 
     def _linked(self) -> None:
-        """State the settings in the address, so that it restores the page."""
+        """Write the settings to the address, which then restores the page."""
         if isinstance(self.source, Live) and hasattr(self.source, "scenario"):
             self.link.value = link.written(replace(self.source.view, **self.charts.view))
 
     def _settled(self) -> None:
-        """Show the config, its link, and the equations of the scenario, and fit the charts to their curves."""
+        """Show the config, its link and the equations, and fit the charts to their curves."""
         self.charts.fit()
         self._linked()
         scenario = self.source.scenario
@@ -320,13 +331,16 @@ class Page:
             ]
 
     def _say(self, severity: str, message: str) -> None:
-        """Show a message, or the progress of the simulation; an empty message removes an error."""
+        """Show a message, or the progress of the simulation.
+
+        An empty message removes an error.
+        """
         if severity == "progress":
             self.progress.object = html.escape(message)
             return
         if message:
             self.message.param.update(object=_literal(message), severity=severity, visible=True)
-        elif self.message.severity == "error":  # it is corrected; what only informs stays
+        elif self.message.severity == "error":  # the error is corrected, while other messages stay
             self.message.visible = False
 
     @staticmethod
@@ -351,7 +365,7 @@ class Page:
         ]
 
     def _picture(self, suffix: str) -> io.BytesIO:
-        """Return the figure of the results, as `statmech figure` draws it."""
+        """Draw the figure of the results like `statmech figure`, and return the file."""
         import matplotlib as mpl
 
         results = self.source.results
@@ -364,7 +378,7 @@ class Page:
 
 
 def _literal(text: str) -> str:
-    """Text without anything that Markdown or HTML would interpret.
+    """Escape all characters that Markdown or HTML would interpret.
 
     >>> _literal("eta: <b>")
     'eta&#58; &#60;b&#62;'
@@ -375,28 +389,28 @@ def _literal(text: str) -> str:
 
 
 def _named(name: str) -> str:
-    """Return a name for LaTeX's text mode, without characters that are special in LaTeX or HTML."""
+    """Replace the characters of a name that are special in LaTeX or HTML."""
     return "".join(character if character.isalnum() or character in " _-.,:+()" else "?" for character in name)
 
 
 def _safe(equation: str) -> str:
-    """Return an equation from which no HTML can follow."""
+    """Return a LaTeX equation without characters that start HTML."""
     return equation.replace("$$", "").replace("<", r"\lt ").replace(">", r"\gt ")
 
 
 def views(choice: str) -> dict[str, View]:
-    """Return the presets of a kind of scenario, by their titles."""
+    """Return the presets of a kind of scenario by title."""
     return dict(settings.page_of(choice).presets)
 
 
 def started(choice: str, view: View) -> View:
-    """Return a view with the config that pages of this kind start with, where it has no other."""
+    """Complete the config of a view with the start values of pages of this kind."""
     config = {**settings.page_of(choice).start, **view.config}
     return link.checked(replace(view, config={name: v for name, v in config.items() if v is not None}), choice)
 
 
 def opened(scenario: AbstractScenario | None = None, view: View | None = None) -> tuple[str, View, list[str]]:
-    """The kind of scenario that a page opens with, its view, and the keys of whose values it takes only the first."""
+    """Return the kind of scenario of an opened page, its view, and the keys reduced to one value."""
     if view is not None and view.config:
         return settings.named_in(view.config), view, []
     if scenario is not None:
@@ -406,14 +420,17 @@ def opened(scenario: AbstractScenario | None = None, view: View | None = None) -
 
 
 def files_of(scenario: AbstractScenario | None) -> list[Any]:
-    """Return the files that a scenario names, which its pages may name, too."""
+    """Return the files that a scenario names, which its pages may also name."""
     return [] if scenario is None else settings.files(scenario.config())
 
 
 def prepare(scenario: AbstractScenario | None = None, view: View | None = None) -> None:
-    """Solve the theory that a page opens with, while the browser starts. The page itself will show any error."""
+    """Solve the theory of an opening page while the browser starts.
+
+    The page itself shows any error.
+    """
     choice, view, _ = opened(scenario, view)
-    with contextlib.suppress(Exception):  # a user's rule may raise anything
+    with contextlib.suppress(Exception):  # a user's rule may raise any exception
         x = view.x or settings.page_of(choice).along
         opened_scenario = scenario_from(settings.config_of(choice, view.config, x))
         if not page_theory.is_to_be_searched(opened_scenario):
@@ -421,9 +438,9 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
 
 
 def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:
-    """How a scenario opens: as its figure does or, of no such figure, along the key that it sweeps.
+    """Return the view that a scenario opens with, and the keys reduced to one value.
 
-    Also the keys of whose values the page takes only the first.
+    The view is the view of its figure, if that has one. Otherwise the swept key is on the x axis.
     """
     page = settings.page_of(settings.choice_of(scenario))
     page_views = [page.view, *page.presets.values()]
@@ -436,9 +453,8 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
             default_view, show=tuple(dict.fromkeys(variables[name].alone or name for name in default_view.show))
         )
     if controls := functions_of_time.variables(scenario):
-        shown_variables = (
-            default_view.show if page.curves else default_view.show[:1]
-        )  # of several tasks, the order as well
+        # with several tasks the page also shows their order
+        shown_variables = default_view.show if page.curves else default_view.show[:1]
         default_view = replace(
             default_view,
             show=(*shown_variables, *controls),
@@ -453,7 +469,7 @@ def _log_y(view: View) -> tuple[str, ...]:
 
 
 def named(scenario: AbstractScenario, name: str) -> View | None:
-    """Return the view of a shipped config of this name, if it is that of a published figure that has one."""
+    """Return the view of a published figure by the name of its shipped config, or None."""
     page = settings.page_of(settings.choice_of(scenario))
     return next(
         (
@@ -466,25 +482,28 @@ def named(scenario: AbstractScenario, name: str) -> View | None:
 
 
 def of_config(scenario: AbstractScenario, view: View | None = None) -> Callable[[], Page]:
-    """Makes pages of a scenario with sliders, or of the view that their addresses state."""
+    """Return a function that makes pages of a scenario, or of the view in their address."""
     return lambda: Page(scenario, view=view, query=_query())
 
 
 def of_result(folder: Path) -> Callable[[], Page]:
-    """Makes pages of stored results. They are read now, so that an error is reported before anything is served."""
+    """Return a function that makes pages of stored results.
+
+    The results are read now, so that an error is reported before a page is served.
+    """
     results = load_results(folder)
     return lambda: Page(stored=results)
 
 
 def _query() -> list[tuple[str, str]]:
-    """Return the query of the address that the page was opened with."""
+    """Return the query of the address that opened the page."""
     arguments = pn.state.session_args or {}
     return [(name, value.decode(errors="replace")) for name, values in arguments.items() for value in values]
 
 
 def _with_own_look(get_root: Callable[..., Any], *args: Any, **given: Any) -> Any:
-    """Return the root of a page whose theme leaves these models of charts as they are."""
+    """Return the root of a page with a theme that does not change the models of charts."""
     root = get_root(*args, **given)
-    # without an event, whose callback would keep a page that is closed before it is shown
+    # set without an event: its callback would keep a page in memory that is closed early
     root.data._property_values["_custom_theme"] = ["Axis", "Grid", "Figure"]
     return root

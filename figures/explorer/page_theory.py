@@ -1,4 +1,4 @@
-"""The theory that a page shows: at the scenario's own values, and on a dense grid along x where that costs little."""
+"""The theory of a page: at the scenario's own values, and on a dense grid along x if that is cheap."""
 
 from __future__ import annotations
 
@@ -25,25 +25,30 @@ from statmech.scenarios.variables import BIAS, STD
 if TYPE_CHECKING:
     import xarray as xr
 
-LARGE = 10**6  # the N at which theory is solved for a page: more than any K or rate asks for
-KEPT = 32  # datasets, so that a slider that returns to a value has its curves at once
-SOLVING = threading.Lock()  # a page that opens waits for what is being solved for it
+LARGE = 10**6  # theory is solved at this N, which is large enough for any K and rate
+KEPT = 32  # a slider that returns to a value shows its curves immediately
+SOLVING = threading.Lock()  # an opening page waits for its theory
 
 
 def both(scenario: AbstractScenario, along: str) -> tuple[xr.Dataset | None, xr.Dataset | None]:
-    """Solve theory at the scenario's own values, and on a dense grid along a key; together, where that costs little."""
+    """Solve theory at the scenario's own values, and on a dense grid along a key.
+
+    The grid is None if it would take too long.
+    """
     if scenario.unsolved:
         return None, None
     values = values_along(scenario, along)
     dense = _dense(settings.choice_of(scenario), along, values)
     if dense and along == "t":
         dense = sorted({*dense, *(time for time in jumps(scenario) if values[0] < time < values[-1])})
-    averaged = [name for name, variable in scenario.variables.items() if variable.between]  # between recorded times
+    averaged = [
+        name for name, variable in scenario.variables.items() if variable.between
+    ]  # averages over the time between records
     if len(dense) <= len(values):
         return _solved(scenario), None
     try:
         dense_theory = _solved(scenario_from({**scenario.config(), along: dense}))
-    except StatmechError:  # beyond the end of x are values that the scenario refuses
+    except StatmechError:  # the scenario does not accept all values beyond the end of x
         return _solved(scenario), None
     grid = np.asarray(dense)
     if averaged and along in scenario.recorded:
@@ -54,26 +59,34 @@ def both(scenario: AbstractScenario, along: str) -> tuple[xr.Dataset | None, xr.
 
 
 def broken(scenario: AbstractScenario, theory: xr.Dataset | None, along: str) -> xr.Dataset | None:
-    """Return theory with the first-order transitions along a key, as lines are drawn; None if it has none."""
+    """Return theory as lines with first-order transitions along a key.
+
+    Returns None if there are no transitions.
+    """
     if theory is None or len(values_along(scenario, along)) < 4:
         return None
-    from theory.dense_lines import broken_where_known  # here: it needs JAX
+    from theory.dense_lines import broken_where_known  # imported here, as it needs JAX
 
     lines = broken_where_known(scenario, theory, along)
     return None if lines is theory else lines
 
 
 def is_to_be_searched(scenario: AbstractScenario) -> bool:
-    """True if a scenario wants an optimum that is unknown: a search takes a minute or more."""
+    """Return True if a scenario has an optimum that is not known yet.
+
+    A search takes a minute or more.
+    """
     if "control" not in scenario.theory_only:
         return False
-    from theory.control.best_controls import are_known  # here: it needs JAX
+    from theory.control.best_controls import are_known  # imported here, as it needs JAX
 
     return not are_known([*scenario.cells()], recorded_last(scenario))
 
 
 def without_optima(scenario: AbstractScenario) -> AbstractScenario:
-    """Return a scenario with the other values alone of keys that are wanted at their optimum, or with simple ones.
+    """Return a scenario without the optimal values of its keys.
+
+    A key that has only optimal values gets its default.
 
     >>> from statmech import Scenario
     >>> without_optima(Scenario(rule="hebb", t=1, eta=[0.5, "optimal"])).config()["eta"]
@@ -91,24 +104,27 @@ def without_optima(scenario: AbstractScenario) -> AbstractScenario:
 
 
 def _is_optimum(written: Any) -> bool:
-    """True if a value in a config is an optimum."""
+    """Return True if a value in a config is an optimum."""
     return written == OPTIMAL or (isinstance(written, dict) and OPTIMAL in written)
 
 
 def search(scenario: AbstractScenario) -> None:
-    """Find the optima that a scenario wants, which later solutions share."""
+    """Find the optima of a scenario, which later solutions share."""
     from theory.control.best_controls import with_best
 
     with_best([*scenario.cells()], recorded_last(scenario))
 
 
 def recorded_last(scenario: AbstractScenario) -> float:
-    """The last recorded time."""
+    """Return the last recorded time."""
     return float(scenario.recorded["t"][-1])
 
 
 def values_along(scenario: AbstractScenario, along: str) -> list[float]:
-    """Return the scenario's values of a key; none where they are zipped with others or do not increase."""
+    """Return the values of a key of a scenario.
+
+    The list is empty if the values are zipped with other keys or do not increase.
+    """
     if any(along in group for group in scenario.zipped):
         return []
     key_values = scenario.recorded.get(along, scenario.axis_values().get(along, ()))
@@ -117,7 +133,10 @@ def values_along(scenario: AbstractScenario, along: str) -> list[float]:
 
 
 def _dense(choice: str, along: str, values: list[float]) -> list[float]:
-    """Return the places at which theory is solved at each step of a drag; none where they would delay it."""
+    """Return the values at which theory is solved at each step of a drag.
+
+    The list is empty if the solution would delay the drag.
+    """
     if len(values) < 2:
         return []
     if settings.is_recorded(choice, along):
@@ -125,7 +144,7 @@ def _dense(choice: str, along: str, values: list[float]) -> list[float]:
             choice, along, values, settings.FINE if settings.page_of(choice).even else settings.LINE
         )
     if choice in settings.COMPILED:
-        # always as many as there can be, for another number would be compiled, which takes seconds
+        # always the largest possible number: each other number takes seconds to compile
         slider_stops = [] if along in settings.SHARED else settings.stops_of(choice, along)
         stops = [stop for stop in slider_stops if stop > values[-1]]
         return settings.between(choice, along, [*values, *stops], settings.SWEPT)
@@ -133,7 +152,10 @@ def _dense(choice: str, along: str, values: list[float]) -> list[float]:
 
 
 def with_all_digits(results: Results) -> Results:
-    """Return results with all digits of theory, of which charts have fewer for inputs of many variances."""
+    """Return results with theory solved to full accuracy.
+
+    Charts use a lower accuracy for inputs with many variances.
+    """
     from theory.solutions import solve_each
 
     laws = points(getattr(results.scenario, "inputs", ()))
@@ -143,7 +165,10 @@ def with_all_digits(results: Results) -> Results:
 
 
 def _solved(scenario: AbstractScenario) -> xr.Dataset:
-    """Return the theory of each rule, learner, ... in turn, kept; at any N from that at one."""
+    """Solve the theory of each rule, learner, ... and cache it.
+
+    The solution at one N gives the theory at every N.
+    """
     classes = scenario.classes()
     kinds = tuple(classes[name] for name in scenario.chosen())
     config = scenario.config()
@@ -154,7 +179,10 @@ def _solved(scenario: AbstractScenario) -> xr.Dataset:
 
 
 def _at(large: xr.Dataset, scenario: AbstractScenario, N: int) -> xr.Dataset:
-    """Return the theory at this N from that at `LARGE`: variances and biases of order 1/N are proportional to 1/N."""
+    """Return the theory at this N from the theory at `LARGE`.
+
+    Variances and biases of order 1/N are proportional to 1/N.
+    """
     ratio = LARGE / N
     factors = {STD: ratio**0.5, BIAS: ratio}
     rescaled = {name: large[name] * factor for suffix, factor in factors.items() for name in _ending(large, suffix)}
@@ -168,7 +196,10 @@ def _ending(dataset: xr.Dataset, suffix: str) -> list[str]:
 
 @lru_cache(maxsize=KEPT)
 def _solved_as(config: str, kinds: tuple[type, ...]) -> xr.Dataset:
-    """Return the theory of a config with these kinds, which a user may define again under the same names."""
+    """Solve the theory of a config.
+
+    `kinds` is part of the cache key, as a user may define a class again under the same name.
+    """
     from theory.solutions import solve_each
 
     with accurate_enough_for_charts():

@@ -32,18 +32,18 @@ from figures.explorer.connections import BoundedServer
 from statmech.errors import ConfigError
 
 USUAL = 5006
-PAGES = 20  # open at once at most; each has its own charts and datasets
-LOADING = 60  # seconds within which a page must connect
-GONE = 10  # seconds after which a disconnected page is discarded: it may reconnect
-LEFT = 1001  # the code with which a browser closes the websocket of a page that was closed or left
-SWEEP = 2  # seconds between checks for pages to discard
-WEEK = 7 * 24 * 3600  # seconds during which a page may reconnect, while its session exists
+PAGES = 20  # each page has charts and datasets in memory
+LOADING = 60  # time for a page to connect
+GONE = 10  # a disconnected page may reconnect until it is discarded
+LEFT = 1001  # browsers close the websocket of a closed or left page with this code
+SWEEP = 2  # interval between checks for pages to discard
+WEEK = 7 * 24 * 3600  # a page may reconnect for a week while its session exists
 STOPPED = "statmech explore: stopped"
 FULL = "{} pages are open already. Close one and reload this page after {} seconds."
 
 
 class Refusal(RequestHandler):
-    """The answer to a refused request: one sentence."""
+    """Handler of a rejected request, which answers with one sentence."""
 
     def initialize(self, status: HTTPStatus, sentence: str) -> None:
         self.status, self.sentence = status, sentence
@@ -55,7 +55,10 @@ class Refusal(RequestHandler):
 
 
 class Sealed(OutputTransform):
-    """The headers of every answer; a cookie carries the token, so that the page's own requests need not contain it."""
+    """Transform that adds security headers to every answer.
+
+    A cookie holds the token, so that the page's own requests need not contain it.
+    """
 
     def __init__(self, guard: Guard, request: Any):
         self.guard, self.remember = guard, guard.refusal(request) is None and guard.shown(request)
@@ -71,13 +74,12 @@ class Sealed(OutputTransform):
 
 
 class Socket(WSHandler):
-    """A websocket that sends at once and in order, and ignores what a page sent before it was closed and the server
-    reads only now.
+    """Websocket that sends messages immediately and in order, and ignores messages of closed pages.
 
-    A message of Bokeh has three parts. By default the second waits until the browser has acknowledged the first, which
-    it does after 40 ms. A busy server finds messages of a closed page in its buffer; Bokeh would look for the session
-    that it has just detached. While a message is being sent, Panel makes the next one, but sends it later; Bokeh's own
-    would overtake it and name models that the browser does not know ("reference p1478 isn't known").
+    A message of Bokeh has three parts. By default the second part waits until the browser has acknowledged the first,
+    which takes 40 ms. A busy server finds messages of a closed page in its buffer, and Bokeh would search for the
+    session that it has just detached. While a message is being sent, Panel makes the next one but sends it later. A
+    message of Bokeh would overtake it and name models that the browser does not know ("reference p1478 isn't known").
     """
 
     def open(self) -> None:
@@ -90,17 +92,16 @@ class Socket(WSHandler):
         await super().send_message(message)
 
     def _waiting(self) -> list[Any]:
-        """Return the messages of this page that Panel has made, which now are no longer its own."""
+        """Take the messages of this page that Panel has made but not sent."""
         connection = self.connection
         if connection is None or connection._session is None:
             return []
-        prepared = getattr(
-            panel_document, "_WRITE_MSGS", {}
-        )  # Panel 1.10, for Python 3.12, makes them as it sends them
+        # Panel 1.10, for Python 3.12, makes messages only when it sends them
+        prepared = getattr(panel_document, "_WRITE_MSGS", {})
         return prepared.get(connection._session.document, {}).pop(connection, [])
 
     def on_close(self) -> None:
-        """Discard at once a page that was closed or left: its simulation would continue for nobody."""
+        """Discard a page immediately if it was closed or left, to stop its simulation."""
         session = self.connection and self.connection._session
         super().on_close()
         if session is not None and self.close_code == LEFT:
@@ -113,11 +114,11 @@ class Socket(WSHandler):
 
 
 class Explorer(BokehTornado):
-    """Bokeh's application behind a guard that checks every request, whichever handler it is for."""
+    """Bokeh's application with a guard that checks every request."""
 
     def __init__(self, make: Callable[[], Any], guard: Guard):
         self.guard = guard
-        self.coming: set[Any] = set()  # requests whose pages are still being made
+        self.coming: set[Any] = set()  # requests for pages in preparation
         super().__init__(
             build_applications(make, title="statmech"),
             extra_websocket_origins=sorted(guard.hosts),
@@ -134,7 +135,10 @@ class Explorer(BokehTornado):
         )
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
-        """The handler of a request, or the one that refuses it; tornado calls this before it creates any handler."""
+        """Return the handler of a request, or the handler that rejects it.
+
+        Tornado calls this method before it creates any handler.
+        """
         rejection = self.guard.refusal(request) or self._crowded(request)
         if rejection:
             return self.get_handler_delegate(
@@ -146,17 +150,26 @@ class Explorer(BokehTornado):
         return delegate
 
     def log_request(self, handler: RequestHandler) -> None:
-        """Called by tornado when a request is answered; nothing is logged: the address may contain the token."""
+        """Discard an answered request from the pending ones, without a log entry.
+
+        Nothing is logged, as the address may contain the token.
+        """
         self.coming.discard(handler.request)
 
     def client_lost(self, connection: Any) -> None:
-        """Discard a disconnected page soon; Bokeh itself would wait as long as for one that is still loading."""
+        """Discard a disconnected page after a short time.
+
+        Bokeh would wait as long as for a page that is still loading.
+        """
         session = connection.session
         super().client_lost(connection)
         self.io_loop.call_later(GONE, _discard, session)
 
     def _crowded(self, request: Any) -> Refused | None:
-        """Refuse a page if too many are open, otherwise reserve its place; a websocket must join an existing page."""
+        """Reject a page if too many are open, and otherwise count it as pending.
+
+        A websocket must join an existing page.
+        """
         session_ids = [str(session.id) for session in self.applications["/"].sessions]
         if request.path == SOCKET and not self._joins(request, session_ids):
             return HTTPStatus.FORBIDDEN, "This page no longer exists. Reload it."
@@ -171,7 +184,7 @@ class Explorer(BokehTornado):
         try:
             signed = check_token_signature(token, secret_key=self.secret_key, signed=True)
             return signed and get_session_id(token) in known
-        except Exception:  # decoding an invalid token may raise anything
+        except Exception:  # decoding an invalid token may raise any exception
             return False
 
 
@@ -181,17 +194,17 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
     Parameters
     ----------
     make
-        Makes the page of one visitor, with methods `view` and `close`.
+        Function that makes the page of one visitor, with methods `view` and `close`.
     port
-        The port to listen on; by default 5006, or any free one.
+        The port to listen on, by default 5006 or any free port.
     show
         True to open the page in a browser.
     prepare
-        Is called in a thread, while the browser starts.
+        Function that a thread calls while the browser starts.
 
     Raises `ConfigError` if the port is in use.
     """
-    pn.extension("mathjax")  # Bokeh includes it; KaTeX comes without its fonts and drops root signs
+    pn.extension("mathjax")  # included in Bokeh, unlike the fonts of KaTeX, which drops root signs
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # a closed tab is not worth a warning
     bound = _bound(port)
     guard = Guard(bound.getsockname()[1])
@@ -205,23 +218,24 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
     if show:
         loop.add_callback(webbrowser.open, guard.address)
     server.start()
-    gc.freeze()  # what is imported: Panel collects garbage whenever a page is closed, and would search it each time
+    gc.freeze()  # Panel collects garbage when a page is closed, and would search all imported modules
     if prepare is not None:
         threading.Thread(target=prepare, daemon=True).start()
     loop.start()
 
 
 def _end_at_signals() -> None:
-    """End the process at SIGINT or SIGTERM, also while its main thread is in the compiler and handles no signal.
+    """Exit the process at SIGINT or SIGTERM, even while its main thread is compiling.
 
-    An ordinary exit would wait for compilations in other threads, too. Nothing is lost: pages store nothing.
+    A compiling thread handles no signals, and an ordinary exit would also wait for compilations in other threads.
+    Nothing is lost, as pages store nothing.
     """
-    reader, writer = socket.socketpair()  # Python writes the number of each signal to the second at once
+    reader, writer = socket.socketpair()  # Python writes the number of each signal to the writer immediately
     writer.setblocking(False)
 
     def wait() -> None:
         reader.recv(1)
-        with contextlib.suppress(OSError):  # the reader of a pipe has left
+        with contextlib.suppress(OSError):  # the reader of a pipe may be closed
             print(STOPPED, flush=True)
         os._exit(0)
 
@@ -233,7 +247,10 @@ def _end_at_signals() -> None:
 
 def _view(page: Any) -> Any:
     def close(session_context: Any) -> None:
-        """Close the page once Panel has released its parts; called by the server's loop, as `_view` need not be."""
+        """Close the page after Panel has released its parts.
+
+        The server's loop calls this function, while any thread may call `_view`.
+        """
         IOLoop.current().add_callback(page.close)
 
     pn.state.on_session_destroyed(close)
@@ -246,7 +263,7 @@ def _discard(session: Any) -> None:
 
 
 def _bound(port: int | None) -> socket.socket:
-    """Return a socket on the given port, otherwise on the usual one or on any free one."""
+    """Return a socket bound to the given port, or else to the default or any free port."""
     for candidate_port in [USUAL, 0] if port is None else [port]:
         bound = socket.socket()
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

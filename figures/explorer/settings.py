@@ -1,4 +1,4 @@
-"""The settings of the explorer: what a page starts with, and the values of its sliders.
+"""The settings of the explorer: the initial settings of its pages, and the values of their sliders.
 
 A page has the name of its kind of scenario (`statmech.scenarios.registry.kinds`), here called its choice.
 """
@@ -22,14 +22,14 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import Page
 from statmech.scenarios.registry import choices_in, kind_name, kinds
 
-INPUTS, PROTOCOL = "inputs", "protocol"  # keys with a menu of forms, each with sliders
-SNAPSHOTS = 10  # recorded times where time is not along x
-PLACES, FEW = 11, 8  # values along x of a key without stops, and at least of one with them
-LINE, SWEPT = 80, 40  # places of a line of theory along recorded times, and along an axis of a sweep
-FINE = 240  # along times that are uniform, among which a rate may jump anywhere
-WHOLE_UP_TO = 12  # theory has every whole number below, and the stops from there
-COMPILED = ("rule",)  # kinds whose theory is one compiled program for each number of values ...
-SHARED = ("K", "N")  # ... but of these, whose values share their equations
+INPUTS, PROTOCOL = "inputs", "protocol"  # keys with menus of forms
+SNAPSHOTS = 10  # recorded times if time is not on the x axis
+PLACES, FEW = 11, 8  # values on the x axis: without stops, and the minimum with stops
+LINE, SWEPT = 80, 40  # points of a theory line: along recorded times, and along a sweep axis
+FINE = 240  # used for uniform times, as a rate may jump at any time
+WHOLE_UP_TO = 12  # theory is solved at every integer below, and at stops above
+COMPILED = ("rule",)  # their theory needs one compiled program per number of values
+SHARED = ("K", "N")  # values of these keys share their equations, so no other program is needed
 DECADES = (1, 2, 5)
 WHOLE = (0, *(m * 10**e for e in range(5) for m in DECADES), 10**5)
 STOPS: dict[str, tuple[float, ...]] = {
@@ -64,12 +64,12 @@ RANGES = {  # low, high, step
 
 
 def pages() -> dict[str, Page]:
-    """Return the kinds of scenarios that have a page, and what it starts with."""
+    """Return the initial settings of pages, by kind of scenario."""
     return {choice: kind.PAGE for choice, kind in kinds().items() if kind.PAGE is not None}
 
 
 def named_in(config: Mapping[str, Any]) -> str:
-    """Return the kind of scenario with a page that a config names; empty if it names none.
+    """Return the kind of scenario of a config, or an empty string if the kind has no page.
 
     >>> named_in({"loss": "square", "descent": "gradient"}), named_in({"alpha": 1})
     ('descent', '')
@@ -78,33 +78,41 @@ def named_in(config: Mapping[str, Any]) -> str:
 
 
 def choice_of(scenario: AbstractScenario) -> str:
-    """Return the name of a scenario's kind, which has a page."""
+    """Return the name of a scenario's kind."""
     return named_in(scenario.config())
 
 
 def page_of(choice: str) -> Page:
-    """Return the initial settings of the page of a kind of scenario."""
+    """Return the initial settings of a page."""
     return pages()[choice]
 
 
 def draggable(choice: str) -> list[str]:
-    """Return the keys of a kind of scenario that have sliders: its numeric axes and parameters, and its page's."""
+    """Return the keys with sliders: numeric axes and parameters, and the sliders of the page."""
     kind, page = kinds()[choice], page_of(choice)
     names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.along, *page.within])
     return [name for name in names if kind.describe(name).numeric and name not in page.without]
 
 
 def stops_of(choice: str, name: str) -> tuple[float, ...]:
-    """Return the values that a slider stops at; none if it moves in steps of one size. Whole numbers have decades."""
+    """Return the stops of a slider.
+
+    A slider without stops moves in equal steps. Integers have stops in every decade.
+    """
     key, stops = kinds()[choice].describe(name), STOPS.get(name, ())
-    if stops and not (key.whole and any(stop % 1 for stop in stops)):  # a batch is a fraction, or a number of examples
+    if stops and not (
+        key.whole and any(stop % 1 for stop in stops)
+    ):  # e.g. a batch may be a fraction or a number of examples
         return stops
     has_integer_stops = key.whole and name not in RANGES
     return tuple(stop for stop in WHOLE if key.lower <= stop <= key.upper) if has_integer_stops else ()
 
 
 def range_of(choice: str, name: str) -> tuple[float, float, float]:
-    """Low, high and step of a slider, from the bounds and the default of its key where no others are chosen."""
+    """Return low, high and step of a slider.
+
+    By default they follow from the bounds and the default of its key.
+    """
     key = kinds()[choice].describe(name)
     if name in RANGES:
         low, high, step = RANGES[name]
@@ -124,16 +132,15 @@ def controllable(kind: Any) -> list[str]:
 
 
 def has(choice: str, chosen: Sequence[str], name: str) -> bool:
-    """True if a key applies where these learn: it is a parameter of at least one of them, or not a parameter at all."""
+    """Return True if a key is a parameter of at least one of these learners, or not a parameter at all."""
     classes = kinds()[choice].classes()
-    learner_classes = [
-        classes[name_of_learner] for name_of_learner in chosen if name_of_learner in classes
-    ]  # the scenario refuses others
+    # the scenario reports an error for unknown names
+    learner_classes = [classes[learner] for learner in chosen if learner in classes]
     return name not in known_parameters(classes) or any(name in parameters_of(kind) for kind in learner_classes)
 
 
 def chosen_in(choice: str, given: Mapping[str, Any]) -> list[str]:
-    """Return the names of all that learns in what a page holds: of rules, learners, ..., and of losses.
+    """Return the names of the rules, learners, losses, ... in the config of a page.
 
     >>> chosen_in("descent", {"descent": ["gradient", "momentum"], "loss": "huber", "alpha": 2})
     ['gradient', 'momentum', 'huber']
@@ -143,7 +150,7 @@ def chosen_in(choice: str, given: Mapping[str, Any]) -> list[str]:
 
 
 def symbol(choice: str, name: str) -> str:
-    """Return a key as its slider shows it.
+    """Return the label of a key's slider.
 
     >>> symbol("rule", "eta"), symbol("boundary", "error_rate")
     ('η', 'error rate')
@@ -152,28 +159,34 @@ def symbol(choice: str, name: str) -> str:
 
 
 def planes(choice: str) -> dict[str, tuple[str, str]]:
-    """Return the planes of two variables that this kind can be drawn in: names such as "R-q", and the variables."""
+    """Return the planes of two variables that this kind can be drawn in, by names such as "R-q"."""
     return {f"{x}-{y}": (x, y) for x, y in page_of(choice).planes}
 
 
 def abscissas(choice: str) -> list[str]:
-    """Everything that can lie along x: the keys that have sliders, but times within x, and planes."""
+    """Return the possible x axes: keys with sliders, except times before the last, and planes."""
     inner_times = page_of(choice).within
     return [*(name for name in draggable(choice) if name not in inner_times), *planes(choice)]
 
 
 def key_along(choice: str, x: str) -> str:
-    """Return the key along which curves run: x itself or, in a plane, that which this kind is usually drawn against."""
+    """Return the key of the x axis, which in a plane is the default key of this kind."""
     return page_of(choice).along if x in planes(choice) else x
 
 
 def is_recorded(choice: str, name: str) -> bool:
-    """True if a key lists what is recorded during a run, such as times, so that further values cost little."""
+    """Return True if a key lists recorded times or steps of a run.
+
+    Further values of such a key are cheap.
+    """
     return name not in kinds()[choice].axis_names()
 
 
 def places(choice: str, name: str, end: float, few: bool = False, above: float = 0) -> list[float]:
-    """Return the values of a key from its smallest up to an end; with `few`, of a key that is not along x."""
+    """Return the values of a key up to an end.
+
+    `few` reduces the number of times for a page with another key on the x axis.
+    """
     if name == page_of(choice).along:
         return spread(choice, end, SNAPSHOTS if few else page_of(choice).places)
     stops = stops_of(choice, name)
@@ -185,7 +198,10 @@ def places(choice: str, name: str, end: float, few: bool = False, above: float =
 
 
 def end_of(choice: str, name: str, value: Any) -> Any:
-    """The end of a key that is laid along x: its value or, if that leaves fewer than `FEW` places, a larger one."""
+    """Return the end of a key on the x axis.
+
+    It is the value of the key, or a larger one if there would be fewer than `FEW` values.
+    """
     if not is_number(value) or name == page_of(choice).along:
         return value
     stops = stops_of(choice, name)
@@ -195,7 +211,7 @@ def end_of(choice: str, name: str, value: Any) -> Any:
 
 
 def spread(choice: str, end: float, number: int) -> list[float]:
-    """Return the values of the usual key along x up to an end, by default uniform in the logarithm."""
+    """Return values of the default x axis up to an end, by default uniform in the logarithm."""
     page = page_of(choice)
     values = np.linspace(0, end, number) if page.even else np.geomspace(min(page.first, end / 2), end, number)
     if page.whole:
@@ -204,12 +220,15 @@ def spread(choice: str, end: float, number: int) -> list[float]:
 
 
 def is_number(value: Any) -> bool:
-    """True for a number, which stands for all values up to it; everything else is checked as a config has it."""
+    """Return True for a number except bool.
+
+    A page expands a number to all values up to it. Everything else is checked as in a config.
+    """
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def rounded(value: float) -> float:
-    """Return a number as it is typed: the slider's own arithmetic adds digits.
+    """Round a number to the digits of its text form, as a slider's arithmetic adds digits.
 
     >>> rounded(1.3000000000000003)
     1.3
@@ -218,7 +237,7 @@ def rounded(value: float) -> float:
 
 
 def moved(held: Any, value: Any) -> Any:
-    """Return a key's value: that of its slider, or the list it began with while the slider stands at its end.
+    """Return the value of a slider, or the initial list while the slider is at the end of the list.
 
     >>> moved([1, 2, 5], 5), moved([1, 2, 5], 10), moved(3, 4)
     ([1, 2, 5], 10, 4)
@@ -227,7 +246,7 @@ def moved(held: Any, value: Any) -> Any:
 
 
 def learners(choice: str) -> dict[str, str]:
-    """Return the names of the rules, learners, ... of a kind of scenario by the labels that a menu shows.
+    """Return the names of the rules, learners, ... of a scenario kind by menu label.
 
     >>> learners("booster")
     {'AdaBoost': 'adaboost'}
@@ -237,7 +256,7 @@ def learners(choice: str) -> dict[str, str]:
 
 
 def files(value: Any) -> list[Any]:
-    """Return the files that a config asks to read: everything under `rows`, at any depth, but data made on the spot.
+    """Return the files that a config reads: the values of `rows` at any depth, except generated data.
 
     >>> files({"inputs": ["sphere", {"rows": {"path": "x.csv"}}]})
     [{'path': 'x.csv'}]
@@ -254,9 +273,9 @@ def files(value: Any) -> list[Any]:
 
 
 def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]:
-    """Return the keys of a config from what a page holds, where one number may stand for all values of a key.
+    """Return a config from the settings of a page.
 
-    Those are the key along x, and the usual one where its values are recorded anyway.
+    One number is expanded to all values up to it for the key on the x axis, and for recorded times.
     """
     along, parameters = page_of(choice).along, known_parameters(kinds()[choice].classes())
     key = key_along(choice, x or along)
@@ -271,7 +290,7 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
 
 
 def _written(name: str, value: Any) -> Any:
-    """Return a key's value as a config writes it."""
+    """Return the value of a key in the form of a config."""
     return {"t0": value} if name == "schedule" and not isinstance(value, dict) else value
 
 
@@ -281,9 +300,10 @@ def default_of(choice: str, name: str) -> Any:
 
 
 def x_of(scenario: AbstractScenario) -> str:
-    """The key along x of a scenario: the usual one if it is swept, else the first number that all that learn have.
+    """Return the key for the x axis of a scenario.
 
-    The usual one, too, if it lists more recorded times than there are numbers of any other.
+    It is the default key if that is swept, or if it has more recorded times than any other key has numbers.
+    Otherwise it is the first swept number that applies to all learners.
     """
     choice = choice_of(scenario)
     along = page_of(choice).along
@@ -297,7 +317,7 @@ def x_of(scenario: AbstractScenario) -> str:
 
 
 def logarithmic(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
-    """Return ("x",) if the values of a key are better spread on a logarithmic axis, on which 0 has no place.
+    """Return ("x",) if the values of a key are positive and wide enough for a logarithmic axis.
 
     >>> from statmech import Scenario
     >>> logarithmic(Scenario(rule="hebb", t=1, flip=[0, 0.1, 0.3]), "flip")
@@ -311,14 +331,14 @@ def logarithmic(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
 
 
 def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], list[str]]:
-    """Return the settings of a page for a scenario, and the keys that have more values than it shows.
+    """Return the config of a page for a scenario, and the keys reduced to fewer values.
 
-    Several values of one key beside that along x are curves; of every other key the page takes the first.
+    One key in addition to the x axis may have several values, which are curves. Every other key gets its first value.
     """
     learning, choice, config = scenario.CHOICE, choice_of(scenario), scenario.config()
     page = page_of(choice)
     along, key = page.along, key_along(choice, x or page.along)
-    if isinstance(config.get("figure"), dict):  # of axes that the page may not have
+    if isinstance(config.get("figure"), dict):  # its axes may not exist on the page
         del config["figure"]
     for group in config.pop("zip", []):
         config |= {name: once(values) for name, values in group.items()}
@@ -340,9 +360,10 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
 
 
 def _cut(config: dict[str, Any], names: Iterable[str], most: int, alone: Sequence[str] = ()) -> list[str]:
-    """Leave so many values of the key that has most of those that fit, and one of each other; return those cut.
+    """Reduce lists of values in place, and return the reduced keys.
 
-    One value is left of keys that stand `alone`, for which a page has a menu of single values.
+    The key with the longest list that fits keeps up to `most` values, and every other key keeps one. Keys in `alone`
+    keep one value, as a page has a menu of single values for them.
     """
     lists = {name: len(config[name]) for name in names if isinstance(config.get(name), list)}
     together = [name for name in lists if name not in alone]
@@ -355,7 +376,9 @@ def _cut(config: dict[str, Any], names: Iterable[str], most: int, alone: Sequenc
 
 
 def several_in(choice: str, given: Mapping[str, Any], x: str) -> str:
-    """Return the key beside that along x which has several values, each a curve; empty if there is none.
+    """Return the key with several values that is not on the x axis, or an empty string.
+
+    Each value is a curve.
 
     >>> several_in("loss", {"loss": ["square"], "lam": [0, 0.1], "alpha": [1, 2]}, "alpha")
     'lam'
@@ -366,18 +389,21 @@ def several_in(choice: str, given: Mapping[str, Any], x: str) -> str:
 
 
 def values_near(choice: str, name: str, value: Any) -> list[Any]:
-    """Return three values of a key, with one that it has."""
+    """Return three values of a key around its current value."""
     stops = [*stops_of(choice, name)]
     if not stops:
         low, high, _ = range_of(choice, name)
-        return sorted({rounded(float(index)) for index in (low, (low + high) / 2, high)})
-    number = stops.index(value) if value in stops else 1
-    first = max(0, min(number - 1, len(stops) - 3))
+        return sorted({rounded(float(number)) for number in (low, (low + high) / 2, high)})
+    index = stops.index(value) if value in stops else 1
+    first = max(0, min(index - 1, len(stops) - 3))
     return stops[first : first + 3]
 
 
 def _numbers(scenario: AbstractScenario, name: str, written: Any) -> Any:
-    """Return the numbers of a key that a config writes as sections, such as {t0: 5}; of functions of time the first."""
+    """Return the numbers of a key that a config has as sections, such as {t0: 5}.
+
+    A function of time gives its first value.
+    """
     axis_values = points(scenario.axis_values().get(name))
     listed_values = written if isinstance(written, list) else [written]
     sections = any(isinstance(value_in_config, dict) for value_in_config in listed_values) or name in changing(scenario)
@@ -388,7 +414,7 @@ def _numbers(scenario: AbstractScenario, name: str, written: Any) -> Any:
 
 
 def increasing(values: list[Any]) -> list[Any]:
-    """Return numbers in increasing order; values with words among them as they are.
+    """Sort numbers. Values that include text keep their order.
 
     >>> increasing([3, 0.5, 2]), increasing([0, "best"])
     ([0.5, 2, 3], [0, 'best'])
@@ -397,14 +423,14 @@ def increasing(values: list[Any]) -> list[Any]:
 
 
 def thinned(values: list[Any]) -> Any:
-    """At most 60 of these values; of one, that one."""
+    """Return at most 60 of these values, or a single value itself."""
     return values[:: -(-len(values) // 60)] if len(values) > 1 else values[0]
 
 
 def between(choice: str, x: str, values: Sequence[float], number: int) -> list[float]:
-    """About so many places at which theory is solved for a smooth line through these values, which are among them.
+    """Return about `number` points for a smooth line of theory, including these values.
 
-    Whole numbers have none between them but the missing ones below `WHOLE_UP_TO`.
+    For an integer key the missing integers below `WHOLE_UP_TO` are added instead.
     """
     if len(values) < 2:
         return list(values)

@@ -1,4 +1,4 @@
-"""The sliders of the explorer: one that stops at some values, and one whose number can be typed."""
+"""The sliders of the explorer: one with stops, and one with a number that can be typed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import panel_material_ui as pmui
 from figures.explorer import settings
 
 STOPPING: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
-ROOM, ROOM_TYPED = 12, 8  # letters that there is room for, of names and values and of names alone
-LETTER, LETTER_TYPED = 10, 14  # pixels that each further letter takes; a number that can be typed takes its share
-NAMED = "label { white-space: nowrap !important }"  # beside a number
+ROOM, ROOM_TYPED = 12, 8  # letters that fit into the width: name and value, or name only
+LETTER, LETTER_TYPED = 10, 14  # pixels per further letter, more next to a typed number
+NAMED = "label { white-space: nowrap !important }"  # the label is next to a number
 TYPED: dict[str, Any] = STOPPING | {"width": 160, "format": "0.[0000000000]", "stylesheets": [NAMED]}
 
 
 class Tidy(pmui.EditableFloatSlider):
-    """A slider whose value is the number that it shows, without the digits that its steps add."""
+    """Slider with a rounded value, without the digits that its steps add."""
 
     def _process_property_change(self, msg: dict[str, Any]) -> dict[str, Any]:
         changed: dict[str, Any] = super()._process_property_change(msg)
@@ -28,7 +28,10 @@ class Tidy(pmui.EditableFloatSlider):
 
 
 def entitle(slider: Any, title: str, visible: bool = True) -> None:
-    """Name a slider and make it as wide as its name needs, or hide it; of what is as it should be nothing is sent."""
+    """Set the title and width of a slider, or hide it.
+
+    Nothing is sent to the browser if nothing has changed.
+    """
     if (slider.visible, slider.label) == (visible, title):
         return
     if isinstance(slider, Tidy):
@@ -39,7 +42,7 @@ def entitle(slider: Any, title: str, visible: bool = True) -> None:
 
 
 def step(slider: Any, number: int) -> None:
-    """Move a slider by so many of its steps, up to its ends."""
+    """Move a slider by a number of steps within its range."""
     if isinstance(slider, Tidy):
         slider.value = settings.rounded(min(slider.end, max(slider.start, slider.value + number * slider.step)))
         return
@@ -48,12 +51,15 @@ def step(slider: Any, number: int) -> None:
 
 
 def typed(low: float, high: float, step: float, value: float) -> Tidy:
-    """Return a slider that moves in steps of one size, which also takes any number between its ends."""
+    """Return a slider with equal steps, which also accepts a typed number."""
     return Tidy(start=min(low, value), end=max(high, value), step=step, value=value, **TYPED)
 
 
 def stopping(name: str, stops: Iterable[float], value: Any, word: str = "") -> Any:
-    """Return a slider that stops at these values and its own first one; words, such as the best, come before them."""
+    """Return a slider with these stops and its initial value.
+
+    Text options, such as "best", come before the numbers.
+    """
     word_options = [
         word_option for word_option in dict.fromkeys((word, value)) if isinstance(word_option, str) and word_option
     ]

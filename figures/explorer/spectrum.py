@@ -1,7 +1,7 @@
-"""The inputs of a scenario as sliders: two variances or a power law, and where the teacher lies among them.
+"""The inputs of a scenario as sliders: two variances or a power law, and the direction of the teacher.
 
-A page offers the distributions that its `inputs` names, isotropic inputs, and what its config began with, such as the
-rows of a file. All that the explorer knows of this key is in this file.
+A page offers the distributions in its `inputs`, isotropic inputs, and the initial inputs of its config, such as the
+rows of a file. No other file of the explorer handles this key.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from figures.explorer.forms import Form, FormMenu, Slider
 from statmech.inputs import Inputs, PowerLaw, Rows, Spectrum, inputs_from, label_of, written
 
 ISOTROPIC = "isotropic"
-GAUSSIAN = "gaussian"  # isotropic inputs, in a config
+GAUSSIAN = "gaussian"  # name of isotropic inputs in a config
 RANDOM = "random"  # a teacher without a preferred direction
-DIGITS = 8  # of the teacher's parts, which must add up to 1
-SHOWN = 5  # digits of the alignment that a slider begins with
-SMALLEST_NUMBER = 2  # of directions: theory asks for a number, but two variances do not depend on it
+DIGITS = 8  # the rounded teacher's parts must add up to 1
+SHOWN = 5  # rounds the initial value of a slider
+SMALLEST_NUMBER = 2  # theory requires a number, although two variances do not depend on it
 
 
 def _steps(last: float) -> tuple[float, ...]:
@@ -29,7 +29,9 @@ def _steps(last: float) -> tuple[float, ...]:
 
 
 def two_variances(spread: float, alignment: Any = RANDOM) -> Spectrum:
-    """Variances 1 - D and 1 + D in equal shares, the larger with this part of the variance of the teacher's field.
+    """Return a spectrum with the variances 1 - D and 1 + D in equal fractions.
+
+    `alignment` is the part of the teacher's field variance in the directions of larger variance.
 
     >>> two_variances(0.8, 0.9)
     Spectrum(eigenvalues=(0.2, 1.8), shares=(), teacher=(0.5, 0.5), misfit=0.0, ridge=())
@@ -43,7 +45,7 @@ def two_variances(spread: float, alignment: Any = RANDOM) -> Spectrum:
 
 
 def _spread(inputs: Inputs) -> tuple[Any, ...] | None:
-    """D and the alignment of two variances 1 - D and 1 + D in equal shares."""
+    """Return D and the alignment of inputs with variances 1 - D and 1 + D, or None for others."""
     if not isinstance(inputs, Spectrum) or len(inputs.eigenvalues) != 2 or inputs.misfit or inputs.ridge:
         return None
     spread = settings.rounded(inputs.eigenvalues[1] - 1)
@@ -59,12 +61,12 @@ def _exponents(inputs: Inputs) -> tuple[Any, ...] | None:
 
 
 def _written(inputs: Callable[..., Inputs]) -> Callable[..., Any]:
-    """The inputs at the values of sliders, as a config has them."""
+    """Return a function that converts the values of sliders to inputs in a config."""
     return lambda *values: written(inputs(*values))
 
 
 EQUAL = Form(ISOTROPIC, (), lambda: GAUSSIAN, lambda inputs: () if written(inputs) == GAUSSIAN else None)
-FORMS = {  # by their names in a config
+FORMS = {  # keys are names in a config
     "spectrum": Form(
         "two variances",
         (Slider("spread", _steps(0.95), 0.5), Slider("alignment", _steps(1.0), RANDOM, RANDOM)),
@@ -81,11 +83,11 @@ FORMS = {  # by their names in a config
 
 
 def input_menu(choice: str, config: dict[str, Any]) -> FormMenu:
-    """The menu of the distributions that a page offers, and isotropic inputs."""
+    """Return the menu of the input distributions of a page, including isotropic inputs."""
     forms = {name: FORMS[name] for name in settings.page_of(choice).inputs}
     return FormMenu(settings.INPUTS, {"": EQUAL, **forms} if forms else {}, config, GAUSSIAN, inputs_from, _label)
 
 
 def _label(inputs: Inputs) -> str:
-    """The inputs in the menu; of rows of a file, its name without the folder."""
+    """Return the menu label of inputs, which for rows of a file is the file name."""
     return Path(inputs.path).name if isinstance(inputs, Rows) else label_of(inputs)

@@ -21,7 +21,7 @@ SLIDER: dict[str, Any] = {"width": 160, "margin": (4, 10), "size": "small", "too
 
 
 class Stored:
-    """The view of stored results: which axis lies along x, which is in colour, and the position on all others."""
+    """Controls of stored results: the axis along x, the axis in colour, and positions on the others."""
 
     def __init__(self, results: Results, shown: Callable[[], None]):
         self.results, self.scenario, self.shown = results, results.scenario, shown
@@ -40,7 +40,7 @@ class Stored:
 
     @property
     def layout(self) -> Layout:
-        """The layout that the menus choose."""
+        """The layout that is selected in the menus."""
         colours = () if self.colour.value in (NONE, self.x.value) else (self.colour.value,)
         shown_axes = {self.x.value, *colours}
         return Layout(self.x.value, colours, tuple(axis for axis in self.sliders if axis not in shown_axes))
@@ -67,7 +67,7 @@ class Stored:
         self.shown()
 
     def close(self) -> None:
-        """Nothing runs in the background."""
+        """Do nothing, as nothing runs in the background."""
 
     def _slider(self, axis: str) -> Any:
         values = series.values(self.whole.either, axis)
@@ -81,14 +81,14 @@ class Stored:
         return kind(label=self._title(axis), options=options, value=len(values) - 1 if number else 0, **style)
 
     def _label(self, name: str, value: Any) -> str:
-        """Return a value of an axis as the caption states it."""
+        """Return a value of an axis for the caption."""
         return html.escape(self._named(name, value)) if isinstance(value, str) else said_of(self.scenario, name, value)
 
     def _title(self, axis: str) -> str:
-        """Return the keys that vary along an axis as its menu shows them."""
+        """Return the labels of the keys that vary along an axis."""
         keys = series.along(self.whole.either, axis)
         return ", ".join(key_label(name, self.scenario.describe(name).label) for name in keys)
 
     def _named(self, axis: str, value: str) -> str:
-        """Return the label of a rule, learner, ...; other words as they are."""
+        """Return the label of a rule, learner, ..., or any other text unchanged."""
         return kind_label(self.scenario.choices().get(axis, {}), value)

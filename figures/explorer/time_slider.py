@@ -1,4 +1,4 @@
-"""A slider along recorded times, with a button that shows them in turn."""
+"""A slider for recorded times, with a button that plays them in turn."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import panel_material_ui as pmui
 
 from figures.explorer.delayed_calls import Clock
 
-FRAME = 250  # milliseconds that each recorded time is shown
+FRAME = 250  # duration of each recorded time in the animation
 PLAY, PAUSE = "▶", "⏸"
 
 
 class Player:
-    """Shows one recorded time after the other; `shown()` is called for each."""
+    """Player that shows one recorded time after the other.
+
+    `on_time()` is called for each time.
+    """
 
     def __init__(self, clock: Clock, shown: Callable[[], None], at: float | None = None):
         self.clock, self.shown, self.wanted = clock, shown, at
@@ -30,21 +33,24 @@ class Player:
 
     @property
     def index(self) -> int:
-        """The position of the recorded time that is shown."""
+        """The index of the selected recorded time."""
         return int(np.argmin(np.abs(self.values - self.slider.value))) if self.values.size else -1
 
     @property
     def at(self) -> float:
-        """The recorded time that is shown."""
+        """The selected recorded time."""
         return float(self.values[self.index]) if self.values.size else 0.0
 
     @property
     def chosen(self) -> float | None:
-        """The recorded time that is shown; None if it is the last."""
+        """The selected recorded time, or None if it is the last."""
         return self.at if self.values.size and self.index < self.values.size - 1 else None
 
     def offer(self, axis: str, values: np.ndarray) -> None:
-        """Offer these recorded times; the one that is shown stays, or the last if it was the last."""
+        """Offer these recorded times.
+
+        The selected time is kept, and the last time remains the last.
+        """
         if axis == self.axis and np.array_equal(values, self.values):
             return
         time = self.chosen if self.values.size else self.wanted
@@ -64,7 +70,7 @@ class Player:
             self.offering = False
 
     def stop(self) -> None:
-        """Stop at the recorded time that is shown."""
+        """Stop at the selected recorded time."""
         self.playing = False
         self.button.label = PLAY
 

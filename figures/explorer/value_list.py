@@ -1,4 +1,4 @@
-"""The values of curves as a page shows them in one line, in which they are edited."""
+"""The values of curves in one line of text, which can be edited on a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from figures.labels import value_in_words
 
 
 def line_from(values: Iterable[Any]) -> str:
-    """Return values in one line: a section by its own name or, if it has none, in words.
+    """Format values in one line of text.
+
+    A section is shown by its name or, without a name, in words.
 
     >>> line_from([0, 0.001, "best"]), line_from([{"replay": 0.1}, {"name": "one unit", "v": [1]}])
     ('0, 0.001, best', '0.1, one unit')
@@ -21,7 +23,9 @@ def line_from(values: Iterable[Any]) -> str:
 
 
 def config_from(line: str, listed: Iterable[Any]) -> str:
-    """Return an edited line as a config has it: the words of sections that a config has listed stand for these.
+    """Convert an edited line to the text of a config.
+
+    The names of listed sections are replaced with the sections.
 
     >>> config_from("one unit, 2", [{"name": "one unit", "v": [1]}])
     '{"name": "one unit", "v": [1]}, 2'
