@@ -330,7 +330,7 @@ class Charts:
 
 
 def _hues(results: Results, layout: Layout) -> int:
-    """Return the number of curves after which colours repeat with the next marker.
+    """Return the number of curves before colours repeat with the next marker.
 
     Colours repeat where theory does not depend on an axis such as N. The number is 0 if every curve has its own colour.
     """

@@ -55,8 +55,8 @@ class Live:
 
     `on_results()` is called at every step of a drag, `on_settled()` at its end, and `message(severity, text)` with
     errors and progress. `get_single_runs()` returns True if single runs are drawn. `row` and `strip` hold the controls
-    that are always visible, `more` the others. `functions` holds the values of keys from which menus offer functions
-    of time.
+    that are always visible, `more` the others. `functions` holds the values of keys whose functions of time menus
+    offer.
     """
 
     def __init__(

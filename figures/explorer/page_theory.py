@@ -72,7 +72,7 @@ def broken(scenario: AbstractScenario, theory: xr.Dataset | None, along: str) ->
 
 
 def is_to_be_searched(scenario: AbstractScenario) -> bool:
-    """Return True if a scenario has an optimum that is not known yet.
+    """Return True if a scenario has an optimum that is still unknown.
 
     A search takes a minute or more.
     """
@@ -133,7 +133,7 @@ def values_along(scenario: AbstractScenario, along: str) -> list[float]:
 
 
 def _dense(choice: str, along: str, values: list[float]) -> list[float]:
-    """Return the values at which theory is solved at each step of a drag.
+    """Return the grid of theory values that each step of a drag solves.
 
     The list is empty if the solution would delay the drag.
     """

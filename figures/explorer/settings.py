@@ -28,7 +28,7 @@ PLACES, FEW = 11, 8  # values on the x axis: without stops, and the minimum with
 LINE, SWEPT = 80, 40  # points of a theory line: along recorded times, and along a sweep axis
 FINE = 240  # used for uniform times, as a rate may jump at any time
 WHOLE_UP_TO = 12  # theory is solved at every integer below, and at stops above
-COMPILED = ("rule",)  # their theory needs one compiled program per number of values
+COMPILED = ("rule",)  # theory needs one compiled program per number of values
 SHARED = ("K", "N")  # values of these keys share their equations, so no other program is needed
 DECADES = (1, 2, 5)
 WHOLE = (0, *(m * 10**e for e in range(5) for m in DECADES), 10**5)
@@ -338,7 +338,7 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
     learning, choice, config = scenario.CHOICE, choice_of(scenario), scenario.config()
     page = page_of(choice)
     along, key = page.along, key_along(choice, x or page.along)
-    if isinstance(config.get("figure"), dict):  # its axes may not exist on the page
+    if isinstance(config.get("figure"), dict):  # the page may not have the axes of the figure
         del config["figure"]
     for group in config.pop("zip", []):
         config |= {name: once(values) for name, values in group.items()}
@@ -363,7 +363,7 @@ def _cut(config: dict[str, Any], names: Iterable[str], most: int, alone: Sequenc
     """Reduce lists of values in place, and return the reduced keys.
 
     The key with the longest list that fits keeps up to `most` values, and every other key keeps one. Keys in `alone`
-    keep one value, as a page has a menu of single values for them.
+    keep one value, as a page has menus of single values.
     """
     lists = {name: len(config[name]) for name in names if isinstance(config.get(name), list)}
     together = [name for name in lists if name not in alone]

@@ -1,4 +1,4 @@
-"""A slider for recorded times, with a button that plays them in turn."""
+"""A slider for recorded times, with a button that shows them as an animation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLAY, PAUSE = "▶", "⏸"
 
 
 class Player:
-    """Player that shows one recorded time after the other.
+    """Animation control that shows one recorded time after the other.
 
     `on_time()` is called for each time.
     """

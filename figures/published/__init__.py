@@ -1,1 +1,4 @@
-"""Published figures, in folders by subject: one file per figure, each a pure `draw(simulation, theory) -> Figure`."""
+"""Published figures in folders by subject.
+
+Each figure is one file with a pure function `draw(simulation, theory) -> Figure`.
+"""

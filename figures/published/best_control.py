@@ -1,4 +1,4 @@
-"""Errors along an axis on which some values are controls at their optimum, beside the controls themselves."""
+"""Errors along an axis that includes optimal controls, and these controls."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from figures.panels import along, finish, guide, logarithmic, page, panel
 from figures.style import look_of
 from statmech.errors import ConfigError
 
-MOST = 3  # panels beside each other
-SYMBOLS = {"eta": r"$\eta$", "task_share": "fraction of task 1"}  # of controls
+MOST = 3
+SYMBOLS = {"eta": r"$\eta$", "task_share": "fraction of task 1"}  # axis labels of controls
 
 
 def draw(
@@ -27,20 +27,20 @@ def draw(
     log: str = "",
     further: Any = (),
 ) -> Figure:
-    """Draw a panel of the error, one for each task if there are several, and one for each control, if there are any.
+    """Draw the error in a panel per task, and a panel per control.
 
     Parameters
     ----------
     name
-        Of the figure, in messages.
+        Name of the figure in messages.
     simulation, theory
-        Results along t and an axis on which some values may be optima.
+        Results along t and a second axis with some optimal values.
     axis
-        That axis.
+        The second axis.
     log
-        Which axes are logarithmic; that of a control is so if "x" is.
+        The logarithmic axes. The time axis of a control is logarithmic if "x" is included.
     further
-        Further keys of the legend.
+        Additional handles of the legend.
     """
     if axis not in theory.dims or "t" not in theory.dims:
         raise ConfigError(f"{name} needs axes of t and of {axis}")
@@ -64,8 +64,10 @@ def draw(
 
 
 def _controls(ax: Axes, lines: xr.Dataset, axis: str) -> list[int]:
-    """Draw a control for each value on the axis that is an optimum, as steps where it is constant on segments; return
-    which these are."""
+    """Draw the control of each optimal value on the axis, and return the indices of these values.
+
+    A control that is constant on segments is drawn as steps.
+    """
     optimum_indices = [
         index for index in range(lines.sizes[axis]) if np.isfinite(lines.control.isel({axis: index})).all()
     ]

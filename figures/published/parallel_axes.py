@@ -1,4 +1,4 @@
-"""Figures of sweeps whose axes are parallel (`zip`)."""
+"""Check of figures of sweeps with parallel axes (`zip`)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def check(figure: str, data: xr.Dataset, along: tuple[str, ...]) -> None:
-    """Raise `ConfigError` unless these axes are parallel, and no other is."""
+    """Raise `ConfigError` unless exactly these axes are parallel."""
     if not set(along) <= data.coords.keys() or data[along[-1]].dims != ("_".join(along),):
         raise ConfigError(f"the figure {figure} needs {', '.join(along)} as parallel axes (zip)")

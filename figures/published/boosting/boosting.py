@@ -1,9 +1,9 @@
 r"""Boosting sparse perceptrons against the bounds of Jackson & Craven: stages, eps_g and advantage.
 
-Points are means over teachers; dashed lines of the same colour are the bounds of the paper's Lemmas 1 and 2: after
-:math:`2s^2\ln P` stages all P examples are right, no stage has an advantage below 1/(2s), and eps_g stays below a
-bound that is 1, and says nothing, until P is some :math:`s^4\ln^2 P` (or the square of the number of conjunctions, if
-that is less). A mean of zero has no place on a logarithmic axis.
+Points are means over teachers. Dashed lines of the same colour are the bounds of the paper's Lemmas 1 and 2: after
+:math:`2s^2\ln P` stages all P examples are classified correctly, no stage has an advantage below 1/(2s), and eps_g
+stays below a bound. The bound is 1, and therefore trivial, until P is about :math:`s^4\ln^2 P`, or the square of the
+number of conjunctions if that is smaller. A mean of zero cannot be drawn on a logarithmic axis.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from figures.panels import FOOT, along, at_foot, dense, legend_below, page, pane
 from figures.style import log_ticks, look_of, nested_size, points
 from statmech.numerics.statistics import standard_error_of_runs
 
-AXES = ("s", "P")  # of the sweep, that this figure shows
-MOST = 4  # curves of one P each
-CUT = 0.1  # of a mean: the lower end of its bar, below which the bar reaches the end of a logarithmic axis
+AXES = ("s", "P")  # sweep axes that this figure shows
+MOST = 4  # each curve has one P
+CUT = 0.1  # bars that reach below this fraction of their mean are cut at the end of the axis
 STAGES = "stages to zero\ntraining error"
 JOINED: dict[str, Any] = {"linestyle": "-"}
 SHARES = [0.02, 0.05, 0.1, 0.2, 0.5]
@@ -31,13 +31,16 @@ CAPTION = (
     r"AdaBoost over all conjunctions of a teacher that is a vote of $s$ of them, learning from $P$ examples: number of "
     r"stages to zero training error, the smallest advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, "
     r"and the generalization error. Thin lines join points. Dashed: the bounds of Jackson & Craven at every $s$ and "
-    r"$P$; that on $\epsilon_g$ is drawn where it is less than 1. Triangles at the foot: no error was seen in any run."
+    r"$P$. The bound on $\epsilon_g$ is drawn where it is less than 1. Triangles at the bottom: no run had an error."
 )
 LINES = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw stages and smallest advantage against s (grey: several P), stages and eps_g against P (a colour per s)."""
+    """Draw stages and the smallest advantage against s, and stages and eps_g against P.
+
+    Shades of grey are values of P, and colours are values of s.
+    """
     figure, ((stages_s, stages_P), (advantage, error)) = page(5.2, 2, 2)
     P_indices = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
     along_s = along(simulation, theory, "s", P=simulation.P.values[P_indices].tolist())
@@ -59,7 +62,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"smallest advantage $\gamma$")
     error.set(xlabel="$P$, examples", ylim=(0.8 * _least(simulation.eps_g), 1.5))
     for ax, axis in ((stages_s, simulation.s), (stages_P, simulation.P)):
-        if not np.isfinite(ax.dataLim.x0):  # no run was right on all examples
+        if not np.isfinite(ax.dataLim.x0):  # no run classified all examples correctly
             ax.set_xlim(axis.values.min() / 1.5, axis.values.max() * 1.5)
     _ticks(stages_s.xaxis, simulation.s.values.tolist())
     _ticks(advantage.xaxis, SHARES)
@@ -72,7 +75,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _trivial(bounds: xr.DataArray) -> str:
-    """Say for which s the bound on eps_g is 1 at every P."""
+    """Return a note on the values of s with a bound of 1 on eps_g at every P."""
     trivial = [int(s) for s in bounds.s.values if float(bounds.sel(s=s).min()) >= 1]
     if not trivial:
         return ""
@@ -81,7 +84,10 @@ def _trivial(bounds: xr.DataArray) -> str:
 
 
 def _least(values: Any) -> float:
-    """Return the least lower end of a bar, or mean where its bar reaches down to 0, that a logarithmic axis shows."""
+    """Return the lowest point that the logarithmic error axis must show.
+
+    It is the lower end of a bar, or the mean if the bar reaches almost to 0.
+    """
     means = values.mean("seed").values
     ends = means - standard_error_of_runs(values).fillna(0).values
     ends = np.where(ends > CUT * means, ends, means)

@@ -15,19 +15,19 @@ from figures.panels import heading, legend_below, page, panel
 from figures.style import shades
 from statmech.results.results import results_of
 
-AXES = ("flip", "cap")  # of the sweep, that this figure shows
-MOST = 5  # curves per panel
+AXES = ("flip", "cap")  # sweep axes that this figure shows
+MOST = 5
 JOINED: dict[str, Any] = {"linestyle": "-"}
 CAPTION = (
     r"Generalization error, with respect to the teacher's own labels, of AdaBoost over conjunctions that learns from "
-    r"labels flipped with probability $p_f$, and ends after $T$ stages or when it is right on all examples. Dashed: "
-    r"$\epsilon_g=p_f$, the error of the labels that it learns from."
+    r"labels flipped with probability $p_f$, and ends after $T$ stages or when all examples are classified correctly. "
+    r"Dashed: $\epsilon_g=p_f$, the error of the labels in the examples."
 )
 LINES = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a colour per number of stages on the left, a shade per fraction of flips on the right."""
+    """Draw eps_g with a colour per number of stages (left) and a shade per fraction of flips (right)."""
     results, (figure, (against_flip, against_stages)) = results_of(simulation), page(3.4, 1, 2, sharey=True)
     stages, flips = (np.unique(np.linspace(0, simulation.sizes[name] - 1, MOST).round()) for name in ("cap", "flip"))
     selected = series.sliced(results, {"cap": stages.astype(int)})

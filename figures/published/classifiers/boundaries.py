@@ -19,24 +19,27 @@ from statmech.data_sets import Data, load, source
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 
-AXES = ("data", "classifier")  # of the sweep, that this figure shows
+AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
     "Decision boundaries of classifiers that learnt all the points shown; the second class is chosen where the plane "
     "is shaded. Arrow: direction of the weight vector of a linear classifier, normal to its boundary, which is drawn "
     "from the weights. Dashed: lines at the distance of the nearest point, the margin, if no point is misclassified. "
     "Percentages: accuracy on held-out folds."
 )
-POINTS = LINES = ""  # neither means nor theory
-CLASSES: tuple[dict[str, Any], ...] = (  # of the two classes, distinguishable in grey
+POINTS = LINES = ""  # the figure has neither means nor theory
+CLASSES: tuple[dict[str, Any], ...] = (  # distinguishable in grey
     {"color": COLOURS[0], "marker": "o", "markerfacecolor": "white"},
     {"color": COLOURS[1], "marker": "s"},
 )
 LINE: dict[str, Any] = {"color": "0.1", "linewidth": 1.0}
-ARROW, LABEL = 0.17, 1.35  # the length of an arrow, of the plane's larger side, and where its label is, of the arrow
+ARROW, LABEL = 0.17, 1.35  # relative to the plane's larger side, and to the arrow
 
 
 class Linear(NamedTuple):
-    """A line w.x + b = 0, and its margin on the points: the distance of the nearest, NaN if one is misclassified."""
+    """A line w.x + b = 0 and its margin.
+
+    The margin is the distance of the nearest point, or NaN if a point is misclassified.
+    """
 
     w: np.ndarray
     b: float
@@ -44,7 +47,10 @@ class Linear(NamedTuple):
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw one row per data set, one column per classifier; shaded where it chooses the second class."""
+    """Draw one row per data set and one column per classifier.
+
+    The region of the second class is shaded.
+    """
     if "decision" not in simulation:
         raise ConfigError("the figure boundaries needs `plane: true`, which records decisions on a plane")
     sets, names = ([str(value) for value in simulation[axis].values] for axis in AXES)
@@ -64,7 +70,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _linear(simulation: xr.Dataset, data: str, name: str, points: Data, decision: np.ndarray) -> Linear | None:
-    """Relearn the line of a linear classifier as it was for the recorded decisions; None for others."""
+    """Relearn the boundary of a linear classifier from the recorded decisions.
+
+    Returns None for other classifiers.
+    """
     study = scenario_of(simulation)
     for cell in study.cells():
         if (cell.data, cell.name) == (data, name):
@@ -80,7 +89,7 @@ def _margin(w: np.ndarray, b: float, points: Data) -> float:
 
 
 def _plane(ax: Axes, points: Data, decision: np.ndarray, linear: Linear | None) -> None:
-    """Draw the side of the second class, its border, and the points."""
+    """Draw the region of the second class, its boundary, and the points."""
     low, high = plane_of(points.X)
     plane_options: dict[str, Any] = {"extent": (low[0], high[0], low[1], high[1])}
     side = decision - 0.5
@@ -98,7 +107,7 @@ def _plane(ax: Axes, points: Data, decision: np.ndarray, linear: Linear | None) 
 
 
 def _weights(ax: Axes, X: np.ndarray, linear: Linear) -> None:
-    """Draw the direction of w, as an arrow from the line to where there are few points."""
+    """Draw the direction of w as an arrow that starts at the boundary, far from the points."""
     arrow = _free(X, linear)
     if arrow is None:
         return
@@ -110,7 +119,10 @@ def _weights(ax: Axes, X: np.ndarray, linear: Linear) -> None:
 
 
 def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None:
-    """Find the start and extent of an arrow along w, as far from all points as possible; None without room for it."""
+    """Find the start and the vector of an arrow along w, as far from all points as possible.
+
+    Returns None if there is no room for the arrow.
+    """
     low, high = plane_of(X)
     unit = linear.w / np.linalg.norm(linear.w)
     foot = X.mean(axis=0) - (X.mean(axis=0) @ linear.w + linear.b) / np.linalg.norm(linear.w) * unit
@@ -125,7 +137,7 @@ def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None
 
 
 def _handles(y: np.ndarray) -> list[Line2D]:
-    """Return the handles of the legend."""
+    """Return the legend handles of classes, boundary, margin and weights."""
     names = [f"class {value}".replace("-", "\N{MINUS SIGN}") for value in np.unique(y)]
     return [
         *(entry(name, linestyle="none", **style) for name, style in zip(names, CLASSES, strict=False)),

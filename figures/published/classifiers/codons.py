@@ -1,4 +1,4 @@
-"""Positions of the conjunctions of two that a sparse perceptron learns from sequences: codons light up."""
+"""Positions of the pair conjunctions that a sparse perceptron learns from sequences, which reveal the codons."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from figures.style import AID, COLOURS
 from statmech.data_sets import source
 from statmech.errors import ConfigError
 
-AXES = ("discount",)  # of the sweep, that this figure shows
+AXES = ("discount",)  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
-CODON = 3  # letters
+CODON = 3  # letters per codon
 FRAME = COLOURS[1]
 CAPTION = (
     "Sum of the weights of conjunctions of two bases at each pair of positions, mean over held-out folds of windows of "
@@ -31,7 +31,7 @@ POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw a panel per discount: the mean weight of pairs over folds, as shades of grey."""
+    """Draw a panel per discount with the mean weight of pairs over folds, as shades of grey."""
     if "pair_weights" not in simulation:
         raise ConfigError("the figure codons needs `positions: true`, which records where conjunctions lie")
     figure, axes = page(3.9, 1, simulation.sizes["discount"], sharey=True, squeeze=False)
@@ -50,7 +50,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
-    """Shade the pairs of positions: the first along x, the second, which lies behind it, along y."""
+    """Draw the weights of pairs of positions as an image.
+
+    The first position is on the x axis, and the second, later one on the y axis.
+    """
     edges = np.append(mean.position.values - 0.5, mean.position.values[-1] + 0.5)
     is_later = mean.position.values[:, None] < mean.partner.values
     image = ax.pcolormesh(
@@ -62,7 +65,7 @@ def _matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
 
 
 def _outline(ax: Axes, length: int) -> None:
-    """Frame the pairs within a codon."""
+    """Draw a frame around the pairs within each codon."""
     for first in range(1, length - CODON + 2, CODON):
         low, high = first - 0.5, first + CODON - 0.5
         ax.plot(

@@ -14,13 +14,13 @@ from figures.series import mean_and_error
 from figures.style import JOIN, SMALL, log_ticks, look_of
 from statmech.data_sets import source
 
-AXES = ("data", "chosen", "error_rate_budget")  # of the sweep, that this figure shows
+AXES = ("data", "chosen", "error_rate_budget")  # sweep axes that this figure shows
 VALUES = {"classifier": ("attentive",)}
 NEEDS = ("budget",)
 CAPTION = (
     r"Error on held-out examples against the features evaluated per example, one panel per data set. Colours and "
     r"markers: the order in which the Attentive Perceptron evaluates features, for several target rates $\epsilon_d$ "
-    r"of decision errors, which decrease from the stated one to the right; filled markers: features evaluated "
+    r"of decision errors, which decrease from the labelled one to the right; filled markers: features evaluated "
     r"in prediction; open markers: in learning, per example and pass, at the same errors. Black crosses: a perceptron "
     r"that learns and predicts with a fixed number of features, drawn at random. Thin grey lines guide the eye."
 )
@@ -28,7 +28,7 @@ ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed"
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw a column per data set: error against features evaluated, in prediction (filled) and in learning (open)."""
+    """Draw the error against features evaluated in prediction (filled) and learning (open), a column per data set."""
     sets = [str(name) for name in simulation.data.values]
     figure, _ = page(3.4, 1, len(sets), sharey=True)
     for ax, data in zip(figure.axes, sets, strict=True):
@@ -54,9 +54,9 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _line(ax: Axes, cells: Any, features: str, index: int, label: str, **look: Any) -> None:
-    """Draw errors against features; a word names the error rate at the first point on the left, in prediction.
+    """Draw errors against features, and label the error rate of the leftmost point in prediction.
 
-    In learning the errors are those in prediction, so that bars are drawn once.
+    The features in learning are drawn against the errors in prediction, so that error bars are drawn once.
     """
     (error, spread), (x, _) = mean_and_error(100 * (1 - cells.accuracy)), mean_and_error(cells[features])
     is_prediction = features == "features_evaluated"

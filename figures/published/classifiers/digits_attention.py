@@ -1,7 +1,7 @@
 r"""The opening idea of Pelossof & Ying: partial sums of easy and hard digits, and the pixels that are evaluated.
 
-A stored study has the mean number of features of each fold, not those of each example. The figure learns the folds
-again, which gives the same students, and compares these means with the stored ones.
+A stored study has the mean number of features of each fold, but not of each example. The figure therefore learns the
+folds again, which gives the same students, and compares the means with the stored means.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 from statmech.scenarios.cross_validation import Study, StudyCell
 
-AXES = ("data", "chosen")  # of the sweep, that this figure shows
+AXES = ("data", "chosen")  # sweep axes that this figure shows
 CAPTION = (
     r"The Attentive Perceptron on held-out digits, one row per order of the pixels. Left: partial sums $S_i$ of four "
     r"easy examples (those two of each class whose number of evaluated pixels is nearest to the lower quartile of the "
     r"class) and of four hard ones (those two of each class that are evaluated furthest and have the smallest "
     r"$|S_n|$). Evaluation stops, at the markers, where $|S_i|$ reaches $\tau$ (dashed, with the class decided for); "
-    r"dotted lines go on with the other pixels. Middle: the same digits; pixels that are not evaluated "
+    r"dotted lines continue with the other pixels. Middle: the same digits; pixels that are not evaluated "
     r"are grey, and the number of those that are is below each. Right: distribution of the number of evaluated pixels "
-    r"over all held-out examples (grey), and of those of them that are classified wrongly (black)."
+    r"over all held-out examples (grey), and over misclassified ones (black)."
 )
-EACH = 2  # examples of each class that are easy, and that are hard
-COLUMNS, STEPS = 2 * EACH, (1.12, 1.3)  # of images: two classes; from one to the next, in their width
+EACH = 2  # applies to easy and to hard examples
+COLUMNS, STEPS = 2 * EACH, (1.12, 1.3)  # two classes; horizontal and vertical steps between images
 BINS = 16
 ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
 LOOKS: dict[str, dict[str, Any]] = {
@@ -44,7 +44,7 @@ POINTS = ""
 
 
 class HeldOut(NamedTuple):
-    """The held-out examples of a fold: their partial sums, classes, and where the prediction is wrong."""
+    """The held-out examples of a fold, with partial sums, classes, and flags of wrong predictions."""
 
     X: np.ndarray
     found: PartialSums
@@ -53,7 +53,7 @@ class HeldOut(NamedTuple):
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw one row per data set and order of the features: partial sums, images, a histogram."""
+    """Draw partial sums, images and a histogram, a row per data set and order of the features."""
     study: Study = scenario_of(simulation)
     cells = [cell for cell in study.cells() if _shown(simulation, cell)]
     figure = Figure(figsize=(PAGE, 0.6 + 2.2 * len(cells)))
@@ -75,14 +75,20 @@ def _shown(simulation: xr.Dataset, cell: StudyCell) -> bool:
 
 
 def _chosen(cell: StudyCell) -> str:
-    """Return the order of the features. Raises `ConfigError` for a classifier that has none."""
+    """Return the order of the features.
+
+    Raises `ConfigError` for a classifier without an order.
+    """
     if not hasattr(cell.classifier, "chosen"):
         raise ConfigError("the figure digits_attention needs the classifier attentive or passive_aggressive")
     return str(cell.classifier.chosen)
 
 
 def _held_out(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) -> list[HeldOut]:
-    """Relearn every fold of a shuffle. Raises `ConfigError` if this gives other numbers than the stored ones."""
+    """Relearn every fold of a shuffle.
+
+    Raises `ConfigError` if the numbers differ from the stored numbers.
+    """
     stored = simulation.features_evaluated.sel(data=cell.data, chosen=_chosen(cell)).isel(seed=seed)
     parts = []
     for fold in folds(study, cell, seed):
@@ -98,7 +104,7 @@ def _held_out(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) 
 
 
 def _examples(part: HeldOut) -> dict[str, np.ndarray]:
-    """Select the rows of the easy and of the hard examples, EACH of every class."""
+    """Select the rows of easy and hard examples, `EACH` of every class."""
     last, features = np.abs(part.found.sums[:, -1]), part.found.features
     rows_by_name: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
     for label in np.unique(part.classes):
@@ -110,7 +116,7 @@ def _examples(part: HeldOut) -> dict[str, np.ndarray]:
 
 
 def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
-    """Draw partial sums until they stop, and dotted what they would have been."""
+    """Draw partial sums until evaluation stops, and dotted lines for the remaining features."""
     partial_sums = part.found
     for name, rows in examples.items():
         for row in rows:
@@ -125,7 +131,7 @@ def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyC
             ax.plot(
                 counts[end:], sums[end:], color=LOOKS[name]["color"], linewidth=0.7, linestyle=":", label=dotted_label
             )
-    signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # of too few probes there is no level, and no stop
+    signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # no stops without a level, if there are too few probes
     for sign, decided_class in zip(signs, np.unique(part.classes), strict=False):
         label = r"boundary $\pm\tau$" if sign > 0 else None
         ax.axhline(sign * partial_sums.level, color="k", linewidth=0.9, linestyle="--", label=label)
@@ -135,7 +141,7 @@ def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyC
 
 
 def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
-    """Draw the examples as images of width 1, the easy in one row and the hard below."""
+    """Draw the examples as images of width 1, with easy examples above hard ones."""
     for line, (name, rows) in enumerate(examples.items()):
         low = -STEPS[1] * line
         for column, row in enumerate(rows):
@@ -152,7 +158,7 @@ def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
 
 
 def _dimmed(part: HeldOut, row: int) -> np.ndarray:
-    """Render an example: black on white where it was evaluated, and pale on grey elsewhere."""
+    """Render an example as an image, with pixels that were not evaluated pale on grey."""
     side = round(np.sqrt(part.X.shape[1]))
     if side**2 != part.X.shape[1]:
         raise ConfigError("the figure digits_attention needs data that are images, such as digits-3-8")
@@ -163,7 +169,7 @@ def _dimmed(part: HeldOut, row: int) -> np.ndarray:
 
 
 def _histogram(ax: Axes, parts: list[HeldOut]) -> None:
-    """Draw the distribution of features per held-out example, and of those that are classified wrongly."""
+    """Draw the distribution of features per held-out example, for all and for misclassified examples."""
     features = np.concatenate([part.found.features for part in parts])
     wrong = np.concatenate([part.wrong for part in parts])
     edges, percent_per_example = np.linspace(0, parts[0].X.shape[1], BINS + 1).tolist(), 100 / len(features)

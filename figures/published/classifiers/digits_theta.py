@@ -1,4 +1,4 @@
-"""Margin-based learners under the stopping boundary: error and features against the threshold theta of the margin."""
+"""Margin-based learners with a stopping boundary: error and features against the margin threshold theta."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statmech.data_sets import source
 from statmech.errors import ConfigError
 from statmech.results.results import results_of
 
-AXES = ("classifier", "theta", "budget")  # of the sweep, that this figure shows
+AXES = ("classifier", "theta", "budget")  # sweep axes that this figure shows
 VALUES = {"classifier": ("attentive", "passive_aggressive")}
 CAPTION = (
     r"Learners that learn the examples whose margin is at most $\theta$, by the perceptron's update and by the "
@@ -23,11 +23,11 @@ CAPTION = (
 )
 NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
 FULL: dict[str, Any] = {"linestyle": "-", "markerfacecolor": None}
-HOLLOW: dict[str, Any] = {"linestyle": "--", "markersize": 6}  # larger, as full points may cover them
+HOLLOW: dict[str, Any] = {"linestyle": "--", "markersize": 6}  # larger, as full points may cover hollow ones
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the error with and without a boundary, and the features with it."""
+    """Draw the error with and without a boundary, and the features with a boundary."""
     runs = simulation.assign(error=100 * (1 - simulation.accuracy))
     stopped, full = (results_of(runs.isel(budget=budget_index)) for budget_index in _budgets(runs))
     figure, (error, features) = page(3.0, 1, 2)
@@ -53,7 +53,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _budgets(runs: xr.Dataset) -> tuple[int, int]:
-    """Return the positions without and with a fixed number of features. Raises `ConfigError` unless both are there."""
+    """Return the indices of the budgets without and with a fixed number of features.
+
+    Raises `ConfigError` unless both exist.
+    """
     fixed = [bool(budget) for budget in runs.budget.values]
     if sorted(fixed) != [False, True]:
         raise ConfigError("the figure digits_theta needs two values of budget: 0, and a number of features")

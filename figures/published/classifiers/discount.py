@@ -1,4 +1,4 @@
-"""Discounted correlations of conjunctions of two inputs: accuracy, number of weights, fraction of conjunctions."""
+"""Discounted correlations of pair conjunctions: accuracy, number of weights, fraction of conjunctions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from figures.published.classifiers.fold_means import JOINED
 from statmech.data_sets import source
 from statmech.results.results import results_of
 
-AXES = ("data", "discount")  # of the sweep, that this figure shows
+AXES = ("data", "discount")  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
 CAPTION = (
     "Boosted sparse perceptrons whose search multiplies the correlations of conjunctions of two by a discount d: "
@@ -21,7 +21,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw one colour per data set; bars are standard errors over folds."""
+    """Draw one colour per data set, with standard errors over folds."""
     runs = simulation.assign(
         percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.nonzero_weights
     )

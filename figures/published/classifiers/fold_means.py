@@ -14,19 +14,19 @@ from statmech.numerics.statistics import standard_error_of_runs
 from statmech.results.dataset import scenario_of
 
 JOINED: dict[str, Any] = {"linestyle": "-", "markersize": 3.5}
-FEW = 0.1  # of a set: examples that are drawn again for each seed hardly overlap
+FEW = 0.1  # samples of at most this fraction of a data set hardly overlap
 
 
 def independent(simulation: xr.Dataset, data: str) -> bool:
-    """True if every seed draws examples of its own: few of a generated set."""
+    """Return True if every seed draws its own examples, a small fraction of a generated data set."""
     examples = scenario_of(simulation).examples
     return data in MADE and examples is not None and bool(examples <= FEW * cached_data(data).y.size)
 
 
 def curve(ax: Axes, x: Any, values: Any, index: int, own_examples: bool = False, **kwargs: Any) -> None:
-    """Draw means over shuffles and folds, joined by a thin grey line, with standard errors.
+    """Draw means over shuffles and folds with standard errors, joined by a thin grey line.
 
-    Of one data set they are those over folds, averaged over shuffles; over seeds if each has its own examples.
+    The errors are over folds, averaged over shuffles. They are over seeds if every seed has its own examples.
     """
     mean, error = mean_and_error(values)
     if own_examples and values.sizes["seed"] > 1:

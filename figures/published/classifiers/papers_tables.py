@@ -1,4 +1,7 @@
-"""A column of Table 1 or 2 of Jackson & Craven as a panel: a row per classifier, measured values above the paper's."""
+"""Panels for the columns of Tables 1 and 2 of Jackson & Craven.
+
+Each classifier has a row with the measured value above the paper's values.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,14 @@ STARS = (
     "folds at p <= 0.05; a fraction says in how many shuffles."
 )
 LEVEL = r"$p\leq0.05$ ($k/n$: in $k$ of $n$ shuffles)"
-LIFT = 0.17  # of measured values above the middle of a row, and of the paper's below it
-ROW = 0.3  # inches
+LIFT = 0.17  # measured values lie above the middle of a row, the paper's below
+ROW = 0.3
 GREY: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
 LESS = "\N{ASTERISK OPERATOR}"
 
 
 def accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
-    """Draw accuracies in per cent, with a star where boosting is significantly better."""
+    """Draw accuracies in per cent, with a star if boosting is significantly better."""
     for row, (name, test) in enumerate(_tests(study, data).items()):
         _measured(ax, row, name, 100 * test.means["accuracy"], 100 * test.error, _marks(test, study.sizes["seed"]))
         star = LESS if name in paper.LESS_ACCURATE.get(data, ()) else ""
@@ -46,7 +49,7 @@ def accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
 
 
 def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
-    """Draw numbers of weights, on a logarithmic axis."""
+    """Draw the number of weights of each classifier on a logarithmic axis."""
     for row, (name, test) in enumerate(_tests(study, data).items()):
         if test.means["nonzero_weights"] > 0:
             _measured(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
@@ -58,7 +61,7 @@ def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
 
 
 def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
-    """Explain the markers of accuracies; colours are those of the rows."""
+    """Add a legend of the markers in panels of accuracy."""
     marker_style: dict[str, Any] = GREY | {"markersize": 6}
     stars = [
         entry(f"{comparison} accurate than boosting, {LEVEL}", marker=rf"${mark}$", **marker_style)
@@ -68,12 +71,12 @@ def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
 
 
 def weights_legend(figure: Figure, study: xr.Dataset) -> None:
-    """Explain the markers of numbers of weights."""
+    """Add a legend of the markers in panels of the number of weights."""
     legend_below(figure, _markers(study, paper.WEIGHTS), columns=3)
 
 
 def _markers(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
-    """Return handles of measured values and of the paper's."""
+    """Return legend handles of measured and published values."""
     published = [
         values.get(str(data), {}).get(str(name), ()) for data in study.data.values for name in study.classifier.values
     ]
@@ -85,7 +88,7 @@ def _markers(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]])
 
 
 def draw_columns(study: xr.Dataset, panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
-    """Draw a panel per data set, a row and colour per classifier."""
+    """Draw a panel per data set, with a row and a colour per classifier."""
     sets = [str(name) for name in study.data.values]
     figure, _ = page(height(study), 1, len(sets), sharey=True)
     for ax, data in zip(figure.axes, sets, strict=True):
@@ -94,18 +97,21 @@ def draw_columns(study: xr.Dataset, panel: Callable[[Axes, xr.Dataset, str], Non
 
 
 def height(study: xr.Dataset, rows: int = 1) -> float:
-    """Return the inches for this many rows of panels and a legend."""
+    """Return the height in inches for rows of panels and a legend."""
     return rows * (0.75 + ROW * study.sizes["classifier"]) + 0.45
 
 
 def _tests(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
-    """Compare each classifier with boosting on one data set, by name."""
+    """Compare each classifier with boosting on one data set, and return the tests by name."""
     tests = paired_tests(study.sel(data=[data]))
     return {str(test.cell["classifier"]): test for test in tests}
 
 
 def _marks(test: PairedTest, shuffles: int) -> str:
-    """Return a star or plus, with the number of shuffles in which the difference is significant if not in all."""
+    """Return a star or plus for a significant difference.
+
+    A fraction follows if the difference is not significant in all shuffles.
+    """
     pairs = ((LESS, test.worse), ("+", test.better))
     return " ".join(f"{mark}" if count == shuffles else f"{mark}{count}/{shuffles}" for mark, count in pairs if count)
 
@@ -121,7 +127,7 @@ def _measured(ax: Axes, row: int, name: str, mean: float, error: float, mark: st
         "color": colour,
         "linestyle": "none",
         "gid": AID,
-    }  # the row names the colour
+    }  # no legend entry, as the row names the classifier
     ax.errorbar(mean, row - LIFT, xerr=error, zorder=3, **marker_style)
     _annotate(ax, mean + (error if error == error else 0), row - LIFT, mark)
 

@@ -17,10 +17,10 @@ from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import source
 from statmech.scenarios.cross_validation import ORDERS
 
-AXES = ("data", "classifier", "order", "passes")  # of the sweep, that this figure shows
-USUAL = "every"  # the order in which the classifiers are compared, if the sweep has it
+AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows
+USUAL = "every"  # classifiers are compared in this order if the sweep has it
 CAPTION = (
-    "Training and test error of the perceptron after so many passes over the examples, with its last weights, the mean "
+    "Training and test error of the perceptron against the passes over the examples, with its last weights, the mean "
     "of its weights over all visits (averaged) and the vote of all of them (voted), as in Figure 3.3 of Daume's "
     "chapter; and its test error for different orders of the examples. Learning ends after a pass without a mistake."
 )
@@ -33,7 +33,7 @@ POINTS = (
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw a row per data set. Left: the classifiers in one order; right: the first classifier in every order."""
+    """Draw a row per data set: the classifiers in one order, and the first classifier in every order."""
     sets = [str(name) for name in simulation.data.values]
     figure, axes = page(1.1 + 2.4 * len(sets), len(sets), 2, squeeze=False)
     for (left, right), name in zip(axes, sets, strict=True):
@@ -59,13 +59,16 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _columns(*keys: list[Any]) -> list[Any]:
-    """Return keys with empty ones, so that each list fills a column of the legend."""
+    """Pad lists of legend handles with empty ones, so that each list fills a column."""
     num_rows = max(map(len, keys))
     return [key for column in keys for key in (*column, *[entry(" ", linestyle="none")] * (num_rows - len(column)))]
 
 
 def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
-    """Draw test errors as full and training errors as dashed lines, one colour per classifier; return their order."""
+    """Draw test errors (full lines) and training errors (dashed), and return the order of the examples.
+
+    Each classifier has a colour.
+    """
     orders = [str(order) for order in cells.order.values]
     default_order = USUAL if USUAL in orders else orders[-1]
     for name in ("accuracy", "accuracy_training"):
@@ -79,7 +82,10 @@ def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
 
 
 def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None:
-    """Draw test errors of the first classifier: the order of the left panel in its colour, others in further ones."""
+    """Draw test errors of the first classifier for every order.
+
+    The order of the left panel keeps its colour.
+    """
     error = 100 * (1 - cells.accuracy.isel(classifier=0))
     further = iter(range(cells.sizes["classifier"], cells.sizes["classifier"] + cells.sizes["order"]))
     for position, order in enumerate(map(str, cells.order.values)):

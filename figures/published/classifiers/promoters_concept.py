@@ -1,4 +1,4 @@
-"""The concept that boosting learns from sequences: letters at their positions, as high as their weights."""
+"""The concept that boosting learns from sequences: letters at their positions, with heights equal to weights."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from simulate.estimators.concept import Term
 from statmech.data_sets import DataSource, source
 from statmech.errors import ConfigError
 
-AXES = ()  # of the sweep, that this figure shows
+AXES = ()  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
-TICKS = 12  # positions with a tick, about
+TICKS = 12  # approximate
 CAPTION = (
     "The sparse perceptron learnt from all examples: each letter is a condition 'this base at this position', and the "
     "point below it its weight. Letters above 0 vote for the class on top where they are true and against it where "
@@ -28,7 +28,7 @@ POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the concept of the study's set of sequences."""
+    """Draw the concept that boosting learnt from the study's sequences."""
     name, learnt_concept = _learnt(json.loads(simulation.attrs["concepts"]))
     (figure, ax), data_source = page(3.0), source(name)
     terms = [Term(**term) for term in learnt_concept["terms"]]
@@ -44,7 +44,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _learnt(concepts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the data set and its concept. Raises `ConfigError` unless it has sequences of two classes."""
+    """Return the name of a data set of sequences, and its concept.
+
+    Raises `ConfigError` unless there are sequences of two classes.
+    """
     for name, learnt in concepts.items():
         if source(name).sequence and len(learnt["classes"]) == 2:
             return name, learnt
@@ -52,7 +55,7 @@ def _learnt(concepts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _letters(ax: Axes, term: Term, places: dict[str, int]) -> None:
-    """Draw the letters of a conjunction, each on a stem, joined by a line if there are two."""
+    """Draw the letters of a conjunction on stems, joined by a line if there are two."""
     height = term.sense * term.weight
     pairs = [condition.split(" = ") for condition in term.names]
     ax.plot([places[position] for position, _ in pairs], [height] * len(pairs), color="0.3", linewidth=0.8)
@@ -67,7 +70,7 @@ def _letters(ax: Axes, term: Term, places: dict[str, int]) -> None:
 
 
 def _regions(ax: Axes, one: DataSource, places: dict[str, int]) -> None:
-    """Shade the known regions, with their names at the foot."""
+    """Shade the known regions, and write their names at the bottom."""
     for name, (first, last) in one.regions.items():
         left, right = places[first] - 0.5, places[last] + 0.5
         ax.axvspan(left, right, color="0.92", linewidth=0, zorder=0)

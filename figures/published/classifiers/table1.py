@@ -1,4 +1,4 @@
-"""Table 1 of Jackson & Craven: accuracy of all classifiers on all three domains, beside the paper's."""
+"""Table 1 of Jackson & Craven: accuracy of all classifiers on three domains, with the paper's values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 from figures.published.classifiers import papers_tables
 from figures.published.classifiers.papers_tables import BESIDE, STARS
 
-AXES = ("data", "classifier")  # of the sweep, that this figure shows
+AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = f"Accuracy on held-out folds of each classifier on three domains. {BESIDE} {STARS}"
 POINTS = papers_tables.POINTS
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw accuracies."""
+    """Draw the accuracy of each classifier, in a panel per data set."""
     figure = papers_tables.draw_columns(simulation, papers_tables.accuracy_panel)
     papers_tables.accuracy_legend(figure, simulation)
     return figure

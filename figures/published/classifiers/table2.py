@@ -1,4 +1,4 @@
-"""Table 2 of Jackson & Craven: number of weights of all classifiers on all three domains, beside the paper's."""
+"""Table 2 of Jackson & Craven: number of weights per classifier, with the paper's values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 from figures.published.classifiers import papers_tables
 from figures.published.classifiers.papers_tables import BESIDE
 
-AXES = ("data", "classifier")  # of the sweep, that this figure shows
+AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = f"Mean number of weights, without thresholds, of each classifier on three domains; trees have none. {BESIDE}"
 POINTS = papers_tables.POINTS
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw numbers of weights, of classifiers that have any."""
+    """Draw the number of weights of each classifier that has weights."""
     weighted = simulation.nonzero_weights.notnull().any(["data", "seed", "fold"])
     weighted_classifiers = simulation.isel(classifier=weighted.values) if weighted.any() else simulation
     figure = papers_tables.draw_columns(weighted_classifiers, papers_tables.weights_panel)

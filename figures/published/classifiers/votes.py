@@ -9,14 +9,14 @@ from figures.panels import page
 from figures.published.classifiers import papers_tables
 from figures.published.classifiers.papers_tables import BESIDE, STARS
 
-AXES = ("data", "classifier")  # of the sweep, that this figure shows
+AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
     f"Accuracy on held-out folds and number of weights of each classifier. {BESIDE} {STARS} Trees have no weights."
 )
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw a row of panels per data set, one colour per classifier."""
+    """Draw accuracy and number of weights, a row per data set and a colour per classifier."""
     sets = [str(name) for name in simulation.data.values]
     figure, axes = page(papers_tables.height(simulation, len(sets)), len(sets), 2, sharey=True, squeeze=False)
     for (accuracy, weights), data in zip(axes, sets, strict=True):

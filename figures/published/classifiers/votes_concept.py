@@ -1,4 +1,4 @@
-"""The concept that boosting learns from all examples of a data set: weighted conjunctions, one bar each."""
+"""The concept that boosting learns from all examples of a data set: a bar per weighted conjunction."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from simulate.estimators.concept import Term
 from statmech.data_sets import source
 from statmech.errors import ConfigError
 
-SPACE = re.compile(r"(?<=[a-z])-(?=[a-z])")  # hyphens between the words of a name
-AXES = ()  # of the sweep, that this figure shows
+SPACE = re.compile(r"(?<=[a-z])-(?=[a-z])")  # hyphens within a name
+AXES = ()  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
 CAPTION = (
     "The sparse perceptron learnt from all examples: a bar per conjunction, as long as its weight. Where the "
@@ -26,7 +26,7 @@ POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the concept of the study's data set, in the attributes' names."""
+    """Draw the concept of the study's data set with the names of its attributes."""
     concepts = json.loads(simulation.attrs["concepts"])
     if not concepts:
         raise ConfigError("the figure votes_concept needs the classifier boosting, which has a concept to draw")

@@ -1,4 +1,4 @@
-r"""Rosenblatt's rule on all examples at once: training error along the descent, and epochs until few are wrong."""
+r"""Rosenblatt's rule on all examples at once: training error during descent, and epochs until separation."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from figures.style import look_of, points
 from statmech.results.results import results_of
 from theory import separability
 
-AXES = ("flip", "alpha")  # of the sweep, that this figure shows
+AXES = ("flip", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("perceptron",)}
-FEW = 1e-2  # training error at which the examples count as separated
+FEW = 1e-2  # examples with a lower training error count as separated
 CAPTION = (
     r"Rosenblatt's rule applied to all examples at once, the descent of the loss $\max(0,-yh)$. (a) Training error "
     r"against the number of epochs, at the largest $\alpha$. (b) Epochs until one example in a hundred is wrong, where "
     r"these are more than the first recorded ones; "
     r"lines join theory at the $\alpha$ of the simulation. "
-    r"Dotted, in the colour of the flips: $\alpha_c$, beyond which no student is right on all examples."
+    r"Dotted, in the colour of the flips: $\alpha_c$, above which no student classifies all examples correctly."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the training error at one alpha, and the epochs until it is small, one colour per fraction of flips."""
+    """Draw the training error at one alpha, and the epochs until separation, a colour per fraction of flips."""
     last = float(theory.alpha[-1])
     parts, (figure, (error, time)) = [part.sel(alpha=last) for part in (simulation, theory)], page(2.9, 1, 2)
-    results = results_of(*parts)  # a line of `dense` has larger errors, which few wrong examples show
+    results = results_of(*parts)  # a line of `dense` would be too inaccurate for a small fraction of wrong examples
     keys = panel(error, results, "epochs", "eps_t", "flip", log="xy", label=rf"$\epsilon_t$ at $\alpha={last:g}$")
     guide(error, y=FEW)
     for index, flip in enumerate(theory.flip.values):
@@ -43,7 +43,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def epochs_until(error: xr.DataArray) -> xr.DataArray:
-    """The epochs at which a training error falls below `FEW`, between recorded ones by their logarithms; else NaN."""
+    """Find the number of epochs until a training error falls below `FEW`.
+
+    The result is interpolated logarithmically between recorded epochs, and NaN if there is no such epoch.
+    """
     epochs = error.epochs.values
 
     def find_crossing(values: np.ndarray) -> float:

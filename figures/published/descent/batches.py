@@ -1,4 +1,4 @@
-r"""Batches: eps_g against epochs, of shuffled epochs and of batches that are drawn independently at every step."""
+r"""Batches: eps_g against epochs, for shuffled epochs and for batches drawn independently at every step."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from matplotlib.figure import Figure
 
 from figures.panels import along, finish, page, panel
 
-AXES = ("batch", "sampling")  # of the sweep, that this figure shows
+AXES = ("batch", "sampling")  # sweep axes that this figure shows
 CAPTION = (
-    r"Generalization error along descent in batches of a share $b$ of the examples, at one learning rate of the loss "
-    r"summed over a batch, against the number of epochs (of $1/b$ steps): with each example once an epoch (shuffle), "
-    r"and with batches that are drawn independently (replacement). Lines join theory after whole epochs."
+    r"Generalization error during descent in batches of a fraction $b$ of the examples, at one learning rate of the "
+    r"loss summed over a batch, against the number of epochs (of $1/b$ steps): each example once per epoch (shuffle), "
+    r"or independently drawn batches (replacement). Lines join theory after complete epochs."
 )
 TITLES = {"shuffle": "shuffled epochs", "replacement": "independent batches"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per sampling, one colour per batch."""
+    """Draw eps_g against epochs, a panel per sampling and a colour per batch size."""
     results = along(simulation, theory, "epochs")
     panels = theory.sizes.get("sampling", 1)
     figure, axes = page(3.0, 1, panels, sharey=True)

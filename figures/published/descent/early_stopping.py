@@ -1,4 +1,4 @@
-r"""Early stopping: eps_g of several losses along the descent, their best penalties, and the Bayes-optimal error."""
+r"""Early stopping: eps_g of several losses during descent, with their best penalties and the Bayes-optimal error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from figures.legends import entry
 from figures.panels import along, finish, guide, page, panel
 from figures.style import STAR, THEORY
 
-AXES = ("loss", "alpha")  # of the sweep, that this figure shows
+AXES = ("loss", "alpha")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error of convex losses along gradient descent without a penalty, against the number of epochs, "
-    r"with labels of which a fraction is flipped. Stars: the smallest error of each loss; dashed, in the colour of the "
+    r"with a fraction of flipped labels. Stars: the smallest error of each loss; dashed, in the colour of the "
     r"loss: its error at the minimum with the best l2 penalty; dotted: the Bayes-optimal error."
 )
 PENALTY: dict[str, Any] = {"linestyle": "--", "linewidth": 0.9}
@@ -23,7 +23,7 @@ BAYES: dict[str, Any] = {"color": THEORY, "linestyle": ":", "linewidth": 1}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per alpha, one colour per loss, with the smallest error of each and its best penalty."""
+    """Draw eps_g against epochs, with the minimum and the best-penalty error of each loss."""
     results, alphas = along(simulation, theory, "epochs"), np.atleast_1d(theory.alpha.values)
     figure, axes = page(3.3, 1, len(alphas), squeeze=False)
     split = "alpha" if "alpha" in theory.dims else ""

@@ -1,4 +1,4 @@
-r"""Implicit bias: logistic regression of separable examples, on its way to the perceptron of maximum margin."""
+r"""Implicit bias: logistic regression of separable examples converges to the perceptron of maximum margin."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from figures.style import look_of, points
 from statmech.errors import ConfigError
 from theory.stored_examples.learning_curves import curve_of
 
-AXES = ()  # of the sweep, that this figure shows
+AXES = ()  # sweep axes that this figure shows
 VALUES = {"loss": ("logistic",)}
 CAPTION = (
     r"Descent of the logistic loss without a penalty, on examples that can be separated. (a) Generalization error "
     r"against the number of epochs $t$. (b) The same on a scale of $1/\ln t$. Dotted: the perceptron of maximum "
-    r"margin, to whose direction that of the weights tends as $t\to\infty$."
+    r"margin, which the direction of the weights approaches as $t\to\infty$."
 )
-LATE = 20  # epochs, from which on the error is drawn against 1/ln t
+LATE = 20  # later errors are drawn against 1/ln t
 TICKS = (
     {r"$\infty$": 0.0}
     | {f"$10^{{{power}}}$": 1 / (power * np.log(10)) for power in (10, 5, 3, 2)}

@@ -7,17 +7,17 @@ from matplotlib.figure import Figure
 
 from figures.panels import along, finish, page, panel
 
-AXES = ("descent", "momentum")  # of the sweep, that this figure shows
+AXES = ("descent", "momentum")  # sweep axes that this figure shows
 CAPTION = (
-    "Generalization error and mean loss of the examples along descent with momentum, against the number of epochs, at "
-    "one learning rate; momentum 0 is gradient descent."
+    "Generalization error and mean loss of the examples during descent with momentum, against the number of epochs, at "
+    "one learning rate. Momentum 0 is gradient descent."
 )
 LABELS = {"eps_g": r"$\epsilon_g$", "train_loss": r"training loss $\langle\ell\rangle$"}
-TITLES = {"momentum": "heavy ball"}  # which is not the fraction of the same name
+TITLES = {"momentum": "heavy ball"}  # avoids confusion with the parameter momentum
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a column per descent, the error above the loss, one colour per momentum."""
+    """Draw the error above the training loss, a column per method and a colour per momentum."""
     results, columns = along(simulation, theory, "epochs"), theory.sizes.get("descent", 1)
     figure, axes = page(4.4, 2, columns, sharex=True, sharey="row", squeeze=False)
     split = "descent" if "descent" in theory.dims else ""

@@ -1,4 +1,4 @@
-r"""Message passing step by step: the overlap with the teacher of runs, and that of state evolution."""
+r"""Message passing step by step: overlap with the teacher in runs and in state evolution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from figures.panels import finish, page, panel
 from statmech.results.results import results_of
 
-AXES = ("prior", "alpha")  # of the sweep, that this figure shows
+AXES = ("prior", "alpha")  # sweep axes that this figure shows
 CAPTION = (
     r"Overlap $m$ with the teacher of message passing after each step, for several $\alpha$ (colours) and priors of "
     r"the weights (panels). Lines: state evolution, $N\to\infty$, drawn from step to step. At finite $N$ "
@@ -17,7 +17,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per prior, one colour per alpha."""
+    """Draw the overlap against steps, a panel per prior and a colour per alpha."""
     results, (figure, axes) = results_of(simulation, theory), page(3.0, 1, theory.sizes["prior"], sharey=True)
     keys = panel(axes, results, "step", "m", "alpha", split="prior", label="overlap $m$")
     for ax in figure.axes:

@@ -1,4 +1,4 @@
-r"""The binary perceptron: overlap with the teacher against alpha from both starts, and the free entropies."""
+r"""The binary perceptron: overlap with the teacher and free entropy against alpha, from both starts."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from figures.legends import entry
 from figures.panels import dense, finish, guide, page, panel, with_lines
 from figures.style import PAGE, SMALL, THEORY
 
-AXES = ("start", "alpha")  # of the sweep, that this figure shows
+AXES = ("start", "alpha")  # sweep axes that this figure shows
 TRANSITIONS = {"alpha_it": r"$\alpha_\mathrm{IT}$", "alpha_alg": r"$\alpha_\mathrm{alg}$"}
 CAPTION = (
     r"Message passing that infers a teacher's weights from $P=\alpha N$ labels. (a) Overlap $m$ with the teacher "
     r"after the last step, from the prior's mean and from near the teacher; lines: fixed points of state evolution, "
-    r"$N\to\infty$. (b) Free entropy per weight of both states; the larger one is Bayes-optimal. Dotted: from "
-    r"$\alpha_\mathrm{IT}$ on the examples determine the teacher, from $\alpha_\mathrm{alg}$ on message passing finds "
-    r"it. Runs at finite $N$ are smeared out near the transitions; a run that starts near the teacher stays there "
-    r"though state evolution leaves it."
+    r"$N\to\infty$. (b) Free entropy per weight of both states; the larger one is Bayes-optimal. Dotted: for "
+    r"$\alpha\geq\alpha_\mathrm{IT}$ the examples determine the teacher, and for $\alpha\geq\alpha_\mathrm{alg}$ "
+    r"message passing finds it. Runs at finite $N$ are smeared out near the transitions; a run that starts near the "
+    r"teacher stays there though state evolution leaves it."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw overlaps above, free entropies below; one colour per start."""
+    """Draw overlaps above and free entropies below, with a colour per start."""
     results = with_lines(*(part.isel(step=-1) for part in (simulation, theory, dense(theory, "alpha"))))
     figure, (above, below) = page(4.6, 2, width=0.75 * PAGE, sharex=True, height_ratios=(2, 1))
     keys = panel(above, results, "alpha", "m", "start", label="overlap $m$", dashes=True)
@@ -31,7 +31,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     above.set_xlabel("")
     for name, symbol in TRANSITIONS.items():
         alpha = float(theory[name].values.flat[0])
-        if np.isfinite(alpha):  # where there is such a transition
+        if np.isfinite(alpha):  # NaN without a transition
             guide(above, below, x=alpha, color=THEORY, linewidth=1)
             transform = above.get_xaxis_transform()
             above.annotate(f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=transform, fontsize=SMALL, ha="center")

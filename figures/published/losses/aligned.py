@@ -18,23 +18,23 @@ from statmech.results.dataset import scenario_of
 from statmech.scenarios.axes import points
 from theory.convex.best_penalty import best_of
 
-AXES = ("inputs", "lam")  # of the sweep, that this figure shows
+AXES = ("inputs", "lam")  # sweep axes that this figure shows
 VALUES = {"loss": ("square",)}
 NEEDS = ("noise", "R_field")
-PLACES = 121  # of the line
+PLACES = 121
 CAPTION = (
     r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for several parts $T$ of "
     r"the teacher's squared length in the directions of the larger variance; stars: minima. (b) The best penalty "
     r"against that part, on a square-root scale. Dotted: a teacher without a preferred direction, for which it is the "
-    r"variance of the noise; where it is 0 the error still falls as the penalty vanishes, and a negative one would "
-    r"be better."
+    r"variance of the noise; where it is 0 the error still falls as the penalty vanishes, and a negative penalty "
+    r"would be better."
 )
-TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)  # of the best penalty
+TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
 PART = "$T$: teacher's part in directions of larger variance"
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw one colour per teacher, and the best penalty of all between them."""
+    """Draw the error of each teacher, and the best penalty against the teacher's alignment."""
     spectra = points(scenario_of(theory).inputs)
     if len(spectra) < 2 or not all(
         isinstance(spectrum, Spectrum) and len(spectrum.eigenvalues) == 2 for spectrum in spectra
@@ -56,14 +56,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _part(law: Spectrum) -> float:
-    """The part of the teacher's squared length in the directions of the larger variance."""
+    """Return the fraction of the teacher's squared length in the directions of larger variance."""
     T = law.modes(1).teacher
     assert T is not None
     return float(T[np.argmax(law.eigenvalues)])
 
 
 def _bests(ax: Axes, theory: xr.Dataset, law: Spectrum) -> None:
-    """Draw the best penalty against the teacher's part in the directions of the larger variance."""
+    """Draw the best penalty against the teacher's part in the directions of larger variance."""
     first, larger = next(iter(scenario_of(theory).cells())), np.argmax(law.eigenvalues) == 1
 
     def find_best_lambda(T: float) -> float:
@@ -73,7 +73,7 @@ def _bests(ax: Axes, theory: xr.Dataset, law: Spectrum) -> None:
     part = np.linspace(0.02, 0.98, PLACES)
     lam = np.vectorize(find_best_lambda)(part)
     last = np.flatnonzero(lam > 0)[-2:]
-    if len(last) == 2 and lam[-1] == 0:  # beyond the end of the straight line no penalty is best
+    if len(last) == 2 and lam[-1] == 0:  # beyond the end of the line the best penalty is 0
         end = part[last[1]] + lam[last[1]] * (part[last[1]] - part[last[0]]) / (lam[last[0]] - lam[last[1]])
         part = np.array([*part[lam > 0], end, np.nan, end, part[-1]])
         lam = np.array([*lam[lam > 0], 0, np.nan, 0, 0])

@@ -1,4 +1,4 @@
-r"""Which loss, at which noise: eps_g of each loss with its best penalty over the Bayes-optimal one, against alpha."""
+r"""Excess of eps_g over the Bayes-optimal error against alpha, for each loss with its best penalty."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from figures.legends import line_with_points
 from figures.panels import dense, finish, guide, page, panel, with_lines
 from figures.style import points
 
-AXES = ("loss", "flip", "alpha")  # of the sweep, that this figure shows
+AXES = ("loss", "flip", "alpha")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error of convex losses, each with its best l2 penalty, relative to the Bayes-optimal error for "
     r"$N\to\infty$, against $\alpha$, at several fractions of flipped labels; last: the Bayes-optimal student at "
     r"finite $N$, by message passing. All use the same data sets."
 )
 
-# of the student that the others are measured by: they lie on its line at best
+# style of the reference student, whose error no other student can beat
 BAYES: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 1.0, "zorder": 4}
 POINT: dict[str, Any] = {"marker": "x", "color": "black", "markersize": 4, "zorder": 5}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per fraction of flips, one colour per loss."""
+    """Draw the excess error against alpha, a panel per fraction of flips and a colour per loss."""
     lines, flips = dense(theory, "alpha"), theory.flip.values
     lines, runs = (
         part.assign(above=_above(part.eps_g, reference)) for part, reference in ((lines, lines), (simulation, theory))
@@ -42,5 +42,5 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _above(error: xr.DataArray, solved: xr.Dataset) -> xr.DataArray:
-    """Compute by how many per cent an error exceeds the Bayes-optimal one."""
+    """Compute the excess of an error over the Bayes-optimal error in per cent."""
     return 100 * (error / (np.arccos(solved.R_bayes) / np.pi) - 1)

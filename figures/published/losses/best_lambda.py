@@ -13,17 +13,17 @@ from figures.panels import finish, guide, page, panel, scenario_with, with_lines
 from figures.style import COLUMN, STAR, THEORY
 from theory.solutions import solve_line
 
-AXES = ("loss", "lam")  # of the sweep, that this figure shows
+AXES = ("loss", "lam")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error of convex losses against the strength $\lambda$ of the l2 penalty. Stars: the minimum of "
-    r"each loss; dotted: the Bayes-optimal error, which no student falls below."
+    r"each loss; dotted: the Bayes-optimal error, a lower bound for all students."
 )
-PLACES = 101  # of the lines
+PLACES = 101
 BAYES: dict[str, Any] = {"color": THEORY, "linestyle": ":", "linewidth": 1}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw one colour per loss, with the minimum of each."""
+    """Draw eps_g against lambda with the minimum of each loss, which has a colour."""
     lines, (figure, ax) = _lines(theory), page(3.4, width=1.4 * COLUMN)
     results = with_lines(simulation, theory, lines)
     keys = panel(ax, results, "lam", "eps_g", "loss", log="x")

@@ -1,4 +1,4 @@
-r"""Two clusters: eps_g of a convex loss against lambda, with the Bayes-optimal errors, equal clusters and unequal."""
+r"""Two clusters: eps_g of a convex loss against lambda and the Bayes-optimal errors, for equal and unequal clusters."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from figures.legends import entry
 from figures.panels import dense, finish, guide, page, panel, with_lines
 from figures.style import PAGE, THEORY
 
-AXES = ("positives", "lam", "alpha")  # of the sweep, that this figure shows
+AXES = ("positives", "lam", "alpha")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error of students of two Gaussian clusters, whose label is the cluster, against the strength "
     r"$\lambda$ of the l2 penalty, at several $\alpha$ and fractions $\pi_+$ of the label +1. Dotted: the "
-    r"Bayes-optimal error of the same number of examples; dashed: that of the clusters themselves."
+    r"Bayes-optimal error for the same number of examples; dashed: the optimal error for known clusters."
 )
 BAYES: dict[str, Any] = {"linestyle": ":", "linewidth": 1}
 KNOWN: dict[str, Any] = {"color": THEORY, "linestyle": "--", "linewidth": 0.8}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per fraction of the label +1, one colour per alpha."""
+    """Draw eps_g against lambda, a panel per fraction of the label +1 and a colour per alpha."""
     results = with_lines(simulation, theory, dense(theory, "lam"))
     fractions = theory.positives.values
     figure, axes = page(3.0, 1, len(fractions), width=PAGE)

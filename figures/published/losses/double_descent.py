@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from figures.panels import finish, guide, page, panel, scenario_with, with_lines
 from theory.solutions import solve_line
 
-AXES = ("lam", "alpha")  # of the sweep, that this figure shows
+AXES = ("lam", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("square",)}
 NEEDS = ("noise",)
-PLACES, PEAK = 61, 10 ** np.linspace(-0.3, 0.3, 81)  # of the lines: over all alphas, and around the peak at 1
-LEAST = 1e-12  # of a training loss: what is less is rounding
+PLACES, PEAK = 61, 10 ** np.linspace(-0.3, 0.3, 81)  # points over all alphas, and alphas around the peak at 1
+LEAST = 1e-12  # smaller values are rounding errors
 SHOWN = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
     r"Least squares from $P=\alpha N$ outputs of a linear teacher with noise. (a) Mean squared error of the field "
@@ -23,7 +23,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error and the training loss, one colour per penalty."""
+    """Draw the error and the training loss against alpha, a colour per penalty."""
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > LEAST))
     results, (figure, axes) = with_lines(runs, theory, _lines(theory)), page(3.0, 1, 2)
     for ax, (name, label) in zip(axes, SHOWN.items(), strict=True):

@@ -1,4 +1,4 @@
-r"""Separability: the fraction of data sets that can be separated, beside the threshold, and the student's length."""
+r"""Separability: fraction of separable data sets, the separability threshold, and the length of the student."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from figures.panels import finish, guide, page, panel, scenario_with, with_lines
 from theory import separability
 from theory.solutions import solve_line
 
-AXES = ("gain", "alpha")  # of the sweep, that this figure shows
+AXES = ("gain", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("logistic",), "teacher": ("logit",)}
-FINE = 400  # places of the lines, between
-PLACES, NEAR = 40, 10 ** np.linspace(-0.12, 0.12, 25)  # that are solved: over all alphas, and around each threshold
+FINE = 400
+PLACES, NEAR = 40, 10 ** np.linspace(-0.12, 0.12, 25)  # points over all alphas, and factors around each threshold
 CAPTION = (
     r"Logistic regression of labels of a logit teacher with gain $\beta$. (a) Fraction of data sets that some student "
     r"separates, so that logistic regression without a penalty has no solution; thin lines join "
@@ -24,7 +24,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the fractions of separable data sets with the thresholds, and the length of the student."""
+    """Draw the fraction of separable data sets with the thresholds, and the length of the student."""
     runs = simulation.assign(separable=simulation.separable.astype(float))
     thresholds = {float(gain): float(separability("logit", gain=float(gain))) for gain in theory.gain.values}
     results = with_lines(runs, theory, _lines(theory, [*thresholds.values()]))

@@ -1,4 +1,4 @@
-r"""Multiple descent: mean squared error of least squares against alpha, for inputs of very different variances."""
+r"""Multiple descent: mean squared error of least squares against alpha, for inputs with very different variances."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from statmech.inputs import Spectrum
 from statmech.results.dataset import scenario_of
 from theory.solutions import solve_line
 
-AXES = ("lam", "alpha")  # of the sweep, that this figure shows
+AXES = ("lam", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("square",)}
 NEEDS = ("noise", "R_field")
-PLACES, PEAK = 161, 10 ** (0.15 * np.linspace(-1, 1, 41) ** 3)  # of the lines: over all alphas, and around each peak
+PLACES, PEAK = 161, 10 ** (0.15 * np.linspace(-1, 1, 41) ** 3)  # points over all alphas, and factors around each peak
 CAPTION = (
     r"Least squares from $P=\alpha N$ outputs of a linear teacher with noise, on inputs whose variance differs by "
     r"powers of ten between groups of directions. Dotted: as many examples as directions of the larger variances. "
@@ -24,7 +24,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw one colour per penalty."""
+    """Draw the mean squared error against alpha, a colour per penalty."""
     peaks = _ends(theory)
     results, (figure, ax) = with_lines(simulation, theory, _lines(theory, peaks)), page(3.4, width=1.4 * COLUMN)
     keys = panel(ax, results, "alpha", "mse", "lam", label="mean squared error", log="xy")
@@ -34,7 +34,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _ends(theory: xr.Dataset) -> list[float]:
-    """For each variance, the fraction of directions that vary at least as much."""
+    """Return, for each variance, the fraction of directions with at least this variance."""
     inputs = scenario_of(theory).inputs
     modes = inputs.modes(1) if isinstance(inputs, Spectrum) else None
     if modes is None:

@@ -14,22 +14,22 @@ from statmech.inputs import written
 from statmech.results.dataset import scenario_of
 from theory.solutions import solve_line
 
-ALONG = "N_inputs_alpha"  # the zipped axis
-AXES = ("lam", ALONG)  # of the sweep, that this figure shows
+ALONG = "N_inputs_alpha"  # name of the zipped axis
+AXES = ("lam", ALONG)  # sweep axes that this figure shows
 VALUES = {"loss": ("square",)}
-PLACES, PEAK = 121, 10 ** np.linspace(-0.1, 0.1, 61)  # of the lines: over all widths, and around the peak
-LEAST = 1e-12  # of a training loss: what is less is rounding
+PLACES, PEAK = 121, 10 ** np.linspace(-0.1, 0.1, 61)  # points over all widths, and factors around the peak
+LEAST = 1e-12  # smaller training losses are rounding errors
 SHOWN = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
-    r"Least squares on $N$ random features of $D$ latent variables, of which the outputs are a linear function. "
+    r"Least squares on $N$ random features of $D$ latent variables. The outputs are a linear function of the latter. "
     r"(a) Mean squared error; (b) mean loss of the examples. Without a penalty ($\lambda=0$) the error peaks "
-    r"where there are as many features as examples (dotted), and falls again beyond: its training loss is then 0 and "
-    r"is not drawn."
+    r"where there are as many features as examples (dotted), and falls again for more features. The "
+    r"training loss is then 0 and is not drawn."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error and the training loss, one colour per penalty."""
+    """Draw the error and the training loss against D/N, a colour per penalty."""
     if ALONG not in theory.dims or "latent" not in theory.coords:
         raise ConfigError("random_features needs N, alpha and inputs: {features: ...} side by side, under `zip`")
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > LEAST))
@@ -44,18 +44,21 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _latent(theory: xr.Dataset) -> int:
-    """The number of latent variables, which all widths share."""
+    """Return the number of latent variables, which is the same for all widths."""
     return round(float(theory.latent.values[0] * theory.N.values[0]))
 
 
 def _lines(theory: xr.Dataset) -> xr.Dataset:
-    """Solve theory from the smallest width to the largest, in small steps around the peak; it takes any width."""
+    """Solve theory from the smallest width to the largest, in small steps around the peak.
+
+    Theory accepts any width, including fractions.
+    """
     N, P, D = theory.N.values, int(theory.P.values.flat[0]), _latent(theory)
     near = np.clip(P * PEAK, N.min(), N.max())
     widths = np.union1d(np.geomspace(N.min(), N.max(), PLACES), near).tolist()
     features_config: dict[str, Any] = written(scenario_of(theory).inputs[0])["features"]
     inputs = [{"features": {**features_config, "latent": D / width}} for width in widths]
-    numbers = [10**6 + index for index in range(len(widths))]  # any: theory knows ratios alone
+    numbers = [10**6 + index for index in range(len(widths))]  # arbitrary distinct numbers, as theory uses only ratios
     return solve_line(
         scenario_with(theory, zip=[{"N": numbers, "alpha": [P / width for width in widths], "inputs": inputs}])
     )

@@ -1,4 +1,4 @@
-"""Lines of theory, titles and labels that figures of learning curves of real tables share."""
+"""Theory lines, titles and labels for the learning curves of real tables."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from statmech.real_table import is_data_set
 from statmech.results.results import Results
 from theory.solutions import solve_line
 
-PLACES = 150  # of a line, which bends sharply where there are as many examples as columns
+PLACES = 150  # many, as the line bends sharply if examples are as many as columns
 EXAMPLES = "number of examples $P$"
 ERRORS = {"eps_y": r"label error $\epsilon_y$", "mse_y": "mean squared error"}
 NOTE = "points: learners, mean and standard error; lines: theory, computed from the table alone"
 
 
 def with_fine_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Results:
-    """Return results with theory at many numbers of examples.
+    """Add theory at many numbers of examples to results.
 
     Parameters
     ----------
     simulation, theory
-        Of learners of real tables, with the axis P.
+        Results of learners of real tables, with the axis P.
     """
     P = np.geomspace(theory.P.values.min(), theory.P.values.max(), PLACES)
     lines = solve_line(scenario_with(theory, P=np.unique(P.round().astype(int)).tolist()))
@@ -34,13 +34,13 @@ def with_fine_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Results:
 
 
 def diagnoses(theory: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """Return the diagnosis of each table, by the name of its inputs."""
+    """Return the diagnosis of each table by the name of its inputs."""
     tables: dict[str, dict[str, Any]] = json.loads(theory.attrs["tables"])
     return tables
 
 
 def title_of(inputs: str) -> str:
-    """Return what a table is called, by the name of its inputs.
+    """Return the title of a table from the name of its inputs.
 
     >>> title_of("rows digits-3-8"), title_of("rows mine.csv")
     ('digits 3 and 8', 'mine.csv')

@@ -1,4 +1,4 @@
-r"""Real tables on which theory fails: errors against the number of examples, with the diagnosis that warns of it."""
+r"""Real tables on which theory fails: errors against the number of examples, and the diagnosis of each table."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from figures.series import sliced
 from figures.style import SMALL
 from statmech.table_diagnosis import FEW_DIRECTIONS, HEAVY, NOISELESS, ROWS_PER_COLUMN
 
-TABLES = ("inputs", "loss", "lam")  # side by side
+TABLES = ("inputs", "loss", "lam")  # parallel axes of the sweep
 ALONG = "inputs_loss_lam"
-AXES = ("population", ALONG, "P")  # of the sweep, that this figure shows
+AXES = ("population", ALONG, "P")  # sweep axes that this figure shows
 CAPTION = (
     r"Errors of learners of $P$ rows of real tables that theory does not describe, and above each the $n$ rows and $N$ "
-    r"columns of the table and what the diagnosis warns of: fewer than 30 effective directions, squared lengths of "
+    r"columns of the table and the warnings of its diagnosis: fewer than 30 effective directions, squared lengths of "
     r"rows that vary more than twice as much as those of Gaussian rows (tails), fewer than ten rows per column, or a "
-    r"target that is an exact linear function of the inputs ($R^2=1$). Held-out rows are those that are no examples. "
-    r"Bars that are not seen are smaller than their points."
+    r"target that is an exact linear function of the inputs ($R^2=1$). Held-out rows are not among the examples. "
+    r"Error bars smaller than the markers are not visible."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per table, one colour per population."""
+    """Draw the errors of learners, a panel per table and a colour per population."""
     check("where_it_fails", theory, TABLES)
     results, diagnosis_by_table = with_fine_lines(simulation, theory), diagnoses(theory)
     figure, axes = page(3.3, 1, theory.sizes[ALONG], squeeze=False)
@@ -46,7 +46,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _diagnosis(found: dict[str, Any]) -> tuple[str, str]:
-    """The size of a table, and its numbers that are out of the range in which theory holds."""
+    """Describe the size of a table, and its properties outside the range of validity of theory."""
     rows, columns = found["rows"], found["columns"]
     is_out_by_text = {
         f"{found['directions']:.2g} directions": found["directions"] < FEW_DIRECTIONS,

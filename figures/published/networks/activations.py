@@ -1,4 +1,4 @@
-"""Networks of erf, ReLU and linear units side by side: eps_g and specialisation against t, simulation over theory."""
+"""Networks of erf, ReLU and linear units: eps_g and specialisation against t, in simulation and theory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from figures.panels import along, finish, page, panel
 
-AXES = ("network",)  # of the sweep, that this figure shows
+AXES = ("network",)  # sweep axes that this figure shows
 CAPTION = (
     r"(a) Generalization error and (b) specialisation (the mean cosine of student and teacher units, each with "
     r"its partner) of networks with several activations. Linear "
@@ -16,7 +16,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error and the specialisation, one colour per activation."""
+    """Draw eps_g and the specialisation against t, a colour per activation."""
     results, (figure, (error, cosine)) = along(simulation, theory, "t"), page(2.9, 1, 2)
     panel(error, results, "t", "eps_g", "network", log="y")
     keys = panel(cosine, results, "t", "specialisation", "network", label=r"specialisation $\rho$")

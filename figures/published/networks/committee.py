@@ -1,6 +1,6 @@
-"""Students of erf and ReLU units that learn from a committee, whose output is a label: errors against t.
+"""Students of erf and ReLU units that learn the labels of a committee: errors against t.
 
-Theory has equations for a committee of one unit; with more units the simulation, which is exact, stands alone.
+Theory has equations for a committee of one unit. For more units the figure shows only the simulation, which is exact.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from figures.legends import entry
 from figures.panels import along, finish, page, panel
 from figures.style import MARKERS
 
-AXES = ("network", "M")  # of the sweep, that this figure shows
+AXES = ("network", "M")  # sweep axes that this figure shows
 NEEDS = ("label_error",)
 CAPTION = (
     r"Students that learn by gradient descent from a committee of $M$ units, whose output is a label: the smallest $M$ "
@@ -26,7 +26,7 @@ LABELS = {"eps_g": "", "label_error": "label error"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw one colour per activation, and one marker per M."""
+    """Draw both errors against t, a colour per activation and a marker per M."""
     results, (figure, axes) = along(simulation, theory, "t"), page(3.2, 1, 2, sharex=True)
     for index, M in enumerate(theory.M.values.tolist()):
         at_M = along(simulation, theory, "t", M=M)

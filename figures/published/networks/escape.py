@@ -1,7 +1,7 @@
-r"""The times at which runs leave the symmetric plateau, at three N, on the density that linear growth predicts.
+r"""Distribution of escape times from the symmetric plateau, compared with linear growth.
 
 Fluctuations give :math:`u = (R_{11}+R_{22}-R_{12}-R_{21})/2` a normal amplitude of order :math:`1/\sqrt N`, which grows
-as :math:`e^{\Lambda t}`. So with a normal number :math:`\xi`
+as :math:`e^{\Lambda t}`. With a normal number :math:`\xi` the escape time is therefore
 
 .. math:: t_\mathrm{esc} - \frac{\ln N}{2\Lambda} = -\frac{\ln|\xi|}{\Lambda} + c.
 """
@@ -25,21 +25,21 @@ from statmech.numerics.gaussian import density
 from statmech.results.dataset import scenario_of
 from theory import escape
 
-AXES = ("N",)  # of the sweep, that this figure shows
+AXES = ("N",)  # sweep axes that this figure shows
 BINS = 14
 CAPTION = (
-    r"Times at which runs leave the symmetric plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$, less "
+    r"Times at which runs leave the symmetric plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$, minus "
     r"$\ln N/(2\Lambda)$: (a) their density and (b) the fraction of runs that are still on the plateau."
 )
 POINTS = "Points: simulation; bars: standard errors of counts."
 LINES = (
-    r"Line: $-\ln|\xi|/\Lambda+c$ with a normal number $\xi$; the growth rate $\Lambda$ and the constant $c$ are those "
-    r"of the equations and their fluctuations, nothing is fitted."
+    r"Line: $-\ln|\xi|/\Lambda+c$ with a normal number $\xi$; the growth rate $\Lambda$ and the constant $c$ follow "
+    r"from the equations and their fluctuations. Nothing is fitted."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw density and survival, one colour per N."""
+    """Draw the density of escape times and the survival fraction, a colour per N."""
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError("the figure escape shows K = 2 student units and M = 2 teacher units")
     prediction, (figure, (left, right)) = escape(scenario_of(theory)), page(3.0, 1, 2)
@@ -59,7 +59,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _shifted(runs: xr.Dataset, rate: float) -> np.ndarray:
-    """Find escape times less ln N/(2 rate); infinite for runs that have not escaped."""
+    """Return escape times minus ln N/(2 rate), which are infinite for runs without an escape."""
     times = escape_times(runs).ravel()
     return np.where(np.isnan(times), np.inf, times - np.log(float(runs.N)) / (2 * rate))
 

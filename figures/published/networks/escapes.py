@@ -1,8 +1,10 @@
-r"""Runs of two units that learn from two, seen from the time at which their units become different.
+r"""Escape times of two student units that learn from two teacher units, and runs aligned at the escape.
+
+The quantity
 
 .. math:: u = \tfrac12(R_{11} + R_{22} - R_{12} - R_{21})
 
-vanishes on the symmetric plateau; its sign says which student unit turns to which unit of the teacher. A run escapes
+vanishes on the symmetric plateau. Its sign determines the assignment of student units to teacher units. A run escapes
 when :math:`|u|` first reaches `PASSED`.
 """
 
@@ -17,7 +19,7 @@ PASSED = 0.25
 
 
 def difference(dataset: xr.Dataset) -> xr.DataArray:
-    """Return u of every run and time."""
+    """Compute the difference u of the units, which is 0 on the plateau, for every run and time."""
     R = dataset.R
     same = R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)
     crossed = R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)
@@ -26,7 +28,10 @@ def difference(dataset: xr.Dataset) -> xr.DataArray:
 
 
 def escape_times(dataset: xr.Dataset) -> np.ndarray:
-    """Find when each run (..., seed) escapes, by interpolation between recorded times; NaN if it does not."""
+    """Find the escape time of each run (..., seed), by interpolation between recorded times.
+
+    The time is NaN for a run that does not escape.
+    """
     u = abs(difference(dataset)).transpose(..., "t").values
     t = dataset.t.values
     first_index = np.argmax(u >= PASSED, axis=-1)  # 0 for runs that do not escape
@@ -39,7 +44,10 @@ def escape_times(dataset: xr.Dataset) -> np.ndarray:
 
 
 def split(dataset: xr.Dataset) -> xr.Dataset:
-    """eps_g, specialisation, u's parts: overlaps with the own and the other teacher unit, and of the student units."""
+    """Return eps_g, the specialisation and the overlaps split into own and other units.
+
+    Each student unit specialises on its own teacher unit in the end.
+    """
     R, Q, u = dataset.R, dataset.Q, difference(dataset)
     same = (R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)) / 2
     crossed = (R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)) / 2
@@ -62,8 +70,11 @@ def split(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def aligned(dataset: xr.Dataset, since: np.ndarray) -> xr.Dataset:
-    """Interpolate the runs that escape at these times since their escape; NaN where they were not recorded."""
-    from scipy.interpolate import CubicSpline  # here: an overlay of few times does not wait for it
+    """Interpolate escaping runs at times relative to their escape.
+
+    Values are NaN at times that were not recorded.
+    """
+    from scipy.interpolate import CubicSpline  # imported here, as an overlay of few times does not need it
 
     times, t = escape_times(dataset), dataset.t.values
     if not np.isfinite(times).any():

@@ -1,6 +1,6 @@
-r"""Forgetting: how much the error of a first task grows after the switch to a second one, against their overlap.
+r"""Forgetting: growth of the error on a first task after the switch to a second one, against their overlap.
 
-It is :math:`F(s) = \epsilon_1(t_1 + s) - \epsilon_1(t_1)` at times s after the switch at :math:`t_1`.
+Forgetting is :math:`F(s) = \epsilon_1(t_1 + s) - \epsilon_1(t_1)` at times s after the switch at :math:`t_1`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from figures.style import look_of, points, theory_line
 from statmech.errors import ConfigError
 from theory import solve
 
-AXES = ("overlap", "start")  # of the sweep, that this figure shows
+AXES = ("overlap", "start")  # sweep axes that this figure shows
 NEEDS = ("R",)
-PLACES = 40  # of the lines
+PLACES = 40
 CAPTION = (
     r"Forgetting of the first of two tasks: the growth of its error within $s$ after the switch to the second, against "
-    r"the overlap $r$ of the tasks, for each start of the student; each task has a second layer of its own."
+    r"the overlap $r$ of the tasks, for each start of the student; each task has its own second layer."
 )
 LINES = r"Lines: equations, $N\to\infty$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per start, one colour per time after the switch."""
+    """Draw forgetting against the overlap, a panel per start and a colour per time after the switch."""
     starts, switch = np.ravel(theory.start.values).tolist(), _switch(theory)
     later = [float(t) for t in theory.t.values if t > switch]
     figure, axes = page(3.0, 1, len(starts), squeeze=False)
@@ -44,7 +44,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _switch(theory: xr.Dataset) -> float:
-    """The time of the switch, which must be recorded, and later ones, along an axis of overlaps."""
+    """Return the time of the switch.
+
+    Raises `ConfigError` unless the switch and later times are recorded along an axis of overlaps.
+    """
     switch = scenario_with(theory).config().get("switch")
     if switch not in theory.t.values or theory.t.values[-1] <= switch or "overlap" not in theory.dims:
         raise ConfigError("forgetting needs an axis of overlaps, and t with the switch and later times")
@@ -52,13 +55,13 @@ def _switch(theory: xr.Dataset) -> float:
 
 
 def _lines(theory: xr.Dataset) -> xr.Dataset:
-    """Theory at many overlaps."""
+    """Solve theory at many overlaps."""
     overlaps = theory.overlap.values
     return solve(scenario_with(theory, overlap=np.linspace(overlaps.min(), overlaps.max(), PLACES).tolist()))
 
 
 def _forgotten(results: xr.Dataset, switch: float, t: float) -> xr.DataArray:
-    """The growth of the first task's error from the switch to a time."""
+    """Compute the growth of the first task's error from the switch to a time."""
     error = results.eps_g.sel(task=1)
     return error.sel(t=t) - error.sel(t=switch)
 

@@ -1,8 +1,8 @@
-r"""The noise floor: eps_g at late times against the number K of student units, and its course in time.
+r"""The noise floor: eps_g at late times against the number K of student units, and eps_g against time.
 
-With K = M or M + 1 units it becomes stationary (`theory.noise_floor`); to first order in the learning rate at
-:math:`\eta\sigma^2(K - M + M/\sqrt3)/(2\pi)`. With more units noise makes those without a partner slowly different, and
-the error falls below the unstable state in which they are equal.
+With K = M or M + 1 units the error becomes stationary (`theory.noise_floor`). To first order in the learning rate it is
+:math:`\eta\sigma^2(K - M + M/\sqrt3)/(2\pi)`. With more units noise slowly makes the surplus units different, and the
+error falls below the unstable state with equal surplus units.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from statmech.results.dataset import scenario_of
 from theory import noise_floor, solve
 
 ALONG = ("M", "K")
-AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
-PLACES = 60  # of the lines
+AXES = ("_".join(ALONG),)  # sweep axes that this figure shows
+PLACES = 60
 CAPTION = (
     r"Networks that learn from noisy labels. (a) $\epsilon_g$ at the last recorded time against the number $K$ of "
     r"student units, for teachers of $M$ units; dashes: equations at that time; crosses: the stationary state in which "
@@ -32,11 +32,11 @@ CAPTION = (
 )
 LINES = r"Lines: equations, $N\to\infty$."
 EQUAL: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
-SCALE = 1e4  # of the errors that are drawn
+SCALE = 1e4  # errors are drawn in units of 1e-4
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the last time against K, one colour and marker per M, and all times of the smallest M, a shade per K."""
+    """Draw the last error against K (a colour per M), and all times of the smallest M (a shade per K)."""
     parallel_axes.check("noise_floor", theory, ALONG)
     floors = np.ravel(noise_floor(scenario_of(theory), stable=False))
     units = sorted(set(theory.M.values.tolist()))
@@ -57,12 +57,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _look(index: int) -> dict[str, Any]:
-    """Return the look of the points of one M: hollow for the first, full for the others."""
+    """Return the marker style of one M: hollow for the first, full for the others."""
     return {**look_of(index), "markerfacecolor": "white" if index == 0 else None}
 
 
 def _at_the_end(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
-    """Draw the runs of one M at the last time, their equations, the state of equal units and its first order."""
+    """Draw eps_g of one M at the last time: runs, equations, the equal-units state and its first order."""
     K, M, style = runs.K.values, int(runs.M[0]), _look(index)
     ax.plot(K, SCALE * floors, "x", color=THEORY, markersize=4, markeredgewidth=0.9, zorder=2)
     dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 11, "markeredgewidth": 1.1}
@@ -73,7 +73,7 @@ def _at_the_end(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarr
 
 
 def _in_time(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> Any:
-    """Draw the course of one K, and return its key."""
+    """Draw eps_g of one K against time, and return its legend handle."""
     t = runs.t.values[runs.t.values > 0]
     times = np.geomspace(t[0], t[-1], PLACES).tolist()
     line = solve(scenario_with(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))

@@ -1,5 +1,7 @@
-"""The best learning rate and replay together: errors on two tasks, with the best fraction of the first at a constant
-rate, and with both at their optimum."""
+"""Optimal replay and learning rate: errors on two tasks.
+
+The figure compares the best fraction of replay at a constant learning rate with both controls at their joint optimum.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,16 @@ from matplotlib.figure import Figure
 
 from figures.published import best_control
 
-AXES = ("eta",)  # of the sweep, that this figure shows
+AXES = ("eta",)  # sweep axes that this figure shows
 NEEDS = ("protocol",)
 CAPTION = (
     r"(a), (b) Errors on two tasks of a network that learns the first up to the switch, then both: with the best "
     r"fraction of the first at a constant learning rate, and with the learning rate and the fraction that are best "
-    r"together, for the smallest mean error at the last time. (c), (d) These controls. Bars that are not seen are "
-    r"smaller than their points."
+    r"together, for the smallest mean error at the last time. (c), (d) These controls. Error bars smaller "
+    r"than the markers are not visible."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error on each task, the learning rate and the fraction of the first."""
+    """Draw the error on each task, the learning rate and the fraction of the first task."""
     return best_control.draw("optimal_protocol", simulation, theory, "eta", log="y")

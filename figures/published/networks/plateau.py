@@ -1,8 +1,8 @@
-r"""The symmetric plateau of two units that learn from two, and the escape from it, run by run.
+r"""The symmetric plateau of two units that learn from two, and the escape of single runs.
 
-From a symmetric start fluctuations end the plateau, at another time in each run, while the equations stay on it. So
-runs are drawn against the time since their escape, t - t_esc, where they follow the equations of a start that
-distinguishes the units by little.
+From a symmetric start fluctuations end the plateau at a different time in each run, while the equations stay on the
+plateau. Runs are therefore drawn against the time since their escape, t - t_esc. There they follow the equations of a
+slightly asymmetric start.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 from theory import solve
 
-AXES = ()  # of the sweep, that this figure shows
-BEFORE, AFTER, PLACES = 30.0, 50.0, 9  # of the times since the escape
-SMALL = 1e-4  # by which the units of the lines differ at t = 0
-LATEST, STEPS = 400.0, 200  # of the times among which the escape of the lines is sought, by one program with the lines
-SHOWN = 32  # runs in the first panel
-PANELS: dict[str, dict[str, str]] = {  # variables with their names, by the label of their axis
+AXES = ()  # sweep axes that this figure shows
+BEFORE, AFTER, PLACES = 30.0, 50.0, 9
+SMALL = 1e-4  # difference of the units of the lines at t = 0
+LATEST, STEPS = 400.0, 200  # search for the escape of the lines
+SHOWN = 32
+PANELS: dict[str, dict[str, str]] = {  # names of variables, by axis label
     r"$\epsilon_g$": {"eps_g": ""},
     "overlap with the teacher $R$": {"R_own": "own unit", "R_other": "other unit"},
     r"overlap $Q$, specialisation $\rho$": {
@@ -38,7 +38,7 @@ PANELS: dict[str, dict[str, str]] = {  # variables with their names, by the labe
 }
 CAPTION = (
     r"Two units learn online from a two-unit teacher. (a) $\epsilon_g$ of single runs (thin), and the equations, "
-    r"which a symmetric start keeps on the plateau. (b) to (d) Against the time since the escape of each run, "
+    r"which stay on the plateau from a symmetric start. (b) to (d) Against the time since the escape of each run, "
     r"$|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$: $\epsilon_g$; overlaps of student units with their own and with the other "
     r"unit of the teacher; overlaps of the student units; specialisation, the mean cosine of student and teacher "
     r"units, each with its partner."
@@ -48,7 +48,7 @@ LINES = r"Lines: equations, $N\to\infty$, started $10^{-4}$ off the plateau."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw runs against t, then eps_g, R, and Q with the specialisation against the time since the escape."""
+    """Draw runs against t, and eps_g, R, Q and the specialisation against the time since the escape."""
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError("the figure plateau shows K = 2 student units and M = 2 teacher units")
     figure, axes = page(5.0, 2, 2)
@@ -68,7 +68,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
-    """Draw single runs, and the equations."""
+    """Draw eps_g of single runs and of the equations."""
     for run in simulation.eps_g.isel(seed=slice(SHOWN)).transpose("seed", ...):
         ax.plot(run.t, run, color=COLOURS[0], linewidth=0.4, alpha=0.5, gid=AID)
     ax.plot(theory.t, theory.eps_g, color=THEORY, linestyle="--", label=r"symmetric start, $N\to\infty$")
@@ -79,7 +79,7 @@ def _runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
 
 
 def _line(theory: xr.Dataset, since: np.ndarray) -> xr.Dataset:
-    """Solve the equations from a start that distinguishes the units, at these times since its escape."""
+    """Solve the equations from an asymmetric start, at times relative to the escape."""
     scenario = scenario_of(theory)
     start = scenario.start_of(2, 2).model_dump() | {"R": {"diagonal": SMALL}}
 
@@ -90,5 +90,5 @@ def _line(theory: xr.Dataset, since: np.ndarray) -> xr.Dataset:
     [coarse] = escape_times(solve_at(times))
     [escape] = escape_times(
         solve_at(coarse + np.linspace(-1, 1, STEPS + 1) * LATEST / STEPS)
-    )  # between two of these times
+    )  # refines between two coarse times
     return solve_at(escape + since).isel(seed=0).assign_coords(t=since)

@@ -1,4 +1,4 @@
-r"""Plateaus of networks whose inputs have two variances, 1 - D and 1 + D: eps_g against t, and escape times against D.
+r"""Plateaus of networks for inputs with the variances 1 - D and 1 + D: eps_g against t, and escape times.
 
 A run escapes when :math:`|R_{11}+R_{22}-R_{12}-R_{21}|/2` reaches 1/4 (`figures.published.networks.escapes`).
 """
@@ -21,10 +21,10 @@ from statmech.inputs import Spectrum
 from statmech.results.dataset import scenario_of
 from theory import plateau, solve
 
-AXES = ("inputs",)  # of the sweep, that this figure shows
+AXES = ("inputs",)  # sweep axes that this figure shows
 VALUES = {"network": ("erf",)}
 PLATEAU: dict[str, Any] = GUIDE | {"color": "0.3"}
-PLACES = 24  # of the line of escape times
+PLACES = 24
 CAPTION = (
     r"Two erf units learn online from a two-unit teacher. Inputs have the variance $(1-\Delta)/N$ in half of "
     r"the directions and $(1+\Delta)/N$ in the others. (a) $\epsilon_g$; dotted: the plateau of equal "
@@ -33,7 +33,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error, one colour per spread, and the escape times."""
+    """Draw eps_g against t with a colour per spread, and the escape times against the spread."""
     spreads = _spreads(theory)
     results, (figure, (error, escape)) = along(simulation, theory, "t"), page(3.0, 1, 2)
     keys = panel(error, results, "t", "eps_g", "inputs", log="y")
@@ -46,7 +46,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _spreads(theory: xr.Dataset) -> list[float]:
-    """D of all inputs of the sweep, whose variances must be 1 - D and 1 + D for the same numbers of directions."""
+    """Return D for all inputs of the sweep.
+
+    Raises `ConfigError` unless the variances are 1 - D and 1 + D in equal numbers of directions.
+    """
     inputs = scenario_of(theory).inputs
     spectra = (
         [spectrum for spectrum in inputs if isinstance(spectrum, Spectrum)] if isinstance(inputs, tuple | list) else []
@@ -66,7 +69,7 @@ def _spreads(theory: xr.Dataset) -> list[float]:
 
 
 def _times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -> None:
-    """Draw mean escape times where all runs have escaped, in the colours of the first panel."""
+    """Draw mean escape times if all runs have escaped, in the colours of the first panel."""
     for index, (spread, times) in enumerate(
         zip(spreads, escape_times(simulation.transpose("inputs", ...)), strict=True)
     ):
@@ -76,7 +79,7 @@ def _times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -> None:
 
 
 def _line(ax: Axes, theory: xr.Dataset, spreads: list[float]) -> None:
-    """Draw the escape times of the equations."""
+    """Draw the escape times that the equations predict."""
     spread = np.linspace(min(spreads), max(spreads), PLACES)
     spectra = [{"spectrum": [1 - delta, 1 + delta]} for delta in spread]
     ax.plot(spread, escape_times(solve(scenario_with(theory, inputs=spectra))), color=THEORY, zorder=1)

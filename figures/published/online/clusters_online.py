@@ -1,4 +1,4 @@
-r"""Two clusters learnt online: eps_g of each rule against t, with the Bayes-optimal errors, one panel per fraction."""
+r"""Two clusters learnt online: eps_g of each rule against t, with the Bayes-optimal errors."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from figures.legends import entry
 from figures.panels import along, finish, guide, page, panel
 from figures.style import PAGE, THEORY
 
-AXES = ("rule", "positives")  # of the sweep, that this figure shows
-NEEDS = ("m_field",)  # the scenarios of teachers have none
+AXES = ("rule", "positives")  # sweep axes that this figure shows
+NEEDS = ("m_field",)  # absent in scenarios with a teacher
 CAPTION = (
     r"Generalization error of students that learn two Gaussian clusters online, whose label is the cluster, against "
-    r"time, for several fractions $\pi_+$ of the label +1. Dotted: the Bayes-optimal error of as many examples; "
-    r"dashed: that of the best plane between the clusters themselves. Bars that are not seen are smaller than their "
-    r"points."
+    r"time, for several fractions $\pi_+$ of the label +1. Dotted: the Bayes-optimal error for the same number of "
+    r"examples; dashed: the error of the best plane between known clusters. Error bars smaller than the markers are "
+    r"not visible."
 )
 BAYES: dict[str, Any] = {"color": THEORY, "linestyle": ":", "linewidth": 1}
 KNOWN: dict[str, Any] = {"color": THEORY, "linestyle": "--", "linewidth": 0.8}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per fraction of the label +1, one colour per rule."""
+    """Draw eps_g against t, a panel per fraction of the label +1 and a colour per rule."""
     fractions = theory.positives.values
     figure, axes = page(3.0, 1, len(fractions), width=PAGE, sharey=True)
     results = along(simulation, theory, "t")

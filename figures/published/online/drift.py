@@ -1,7 +1,7 @@
-"""The stationary error for a teacher that drifts: each rule with the decay that suits it, against the drift.
+"""The stationary error for a drifting teacher against the drift, for each rule with a suitable weight decay.
 
-The optimal rule decays at the rate of the drift, the perceptron needs no decay, and Hebb's best is
-sqrt(drift^2 + 4 drift/pi). Lines are stationary states of the equations, to drifts at which their powers can be seen.
+The optimal rule decays at the rate of the drift, the perceptron needs no decay, and the best decay for Hebb's rule is
+sqrt(drift^2 + 4 drift/pi). Lines are stationary states of the equations, down to drifts that show the power laws.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from statmech.errors import ConfigError
 from theory import stationary
 
 ALONG = ("rule", "drift", "decay")
-AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
-LEAST, PLACES = 1e-4, 25  # of the lines
+AXES = ("_".join(ALONG),)  # sweep axes that this figure shows
+LEAST, PLACES = 1e-4, 25
 DECAYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bayes": (r"decay $\delta$", lambda drift: drift),
     "hebb": (r"decay $\sqrt{\delta^2+4\delta/\pi}$", lambda drift: np.sqrt(drift**2 + 4 * drift / np.pi)),
 }
 NONE: tuple[str, Callable[[Any], Any]] = ("no decay", lambda drift: 0 * drift)
-POWERS = {  # of small drifts: amplitude, one over the exponent, and on which side the word has the line
+POWERS = {  # amplitude, inverse exponent, side of the text that faces the line
     "bayes": (0.4473209420, 3, "top"),
     "perceptron": (0.5052854482, 3, "bottom"),
     "hebb": (0.4237772081, 4, "bottom"),
 }
-PAIR = ("hebb", "perceptron")  # of which either is the better at some drift
+PAIR = ("hebb", "perceptron")  # the better rule depends on the drift
 CAPTION = (
-    r"Stationary generalization error of one student of a teacher that drifts, against the rate $\delta$ of the drift; "
-    r"each rule with the weight decay that suits it. Thin grey: powers of small drifts. Dotted: where Hebb's rule and "
-    r"the perceptron are equally good. Bars that are not seen are smaller than their points."
+    r"Stationary generalization error of one student of a drifting teacher, against the rate $\delta$ of the drift; "
+    r"each rule has a suitable weight decay. Thin grey: powers of small drifts. Dotted: drift at which Hebb's rule and "
+    r"the perceptron are equally good. Error bars smaller than the markers are not visible."
 )
 LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a line and points per rule."""
+    """Draw the stationary eps_g against the drift, with a line and points per rule."""
     parallel_axes.check("drift", theory, ALONG)
     figure, ax = page(4.0)
     drifts = np.geomspace(LEAST, max(1.0, float(np.max(theory.drift))), PLACES)
@@ -63,12 +63,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _decay_of(rule: str) -> tuple[str, Callable[[Any], Any]]:
-    """Return the decay that suits a rule, in words and as a function of the drift."""
+    """Return the suitable decay of a rule: its label, and a function of the drift."""
     return DECAYS.get(rule, NONE)
 
 
 def _power(ax: Axes, rule: str, last: float) -> None:
-    """Draw the power of small drifts that a rule follows, with its amplitude."""
+    """Draw the small-drift asymptote of a rule, labelled with its amplitude."""
     if rule not in POWERS:
         return
     amplitude, root, side = POWERS[rule]
@@ -84,7 +84,7 @@ def _power(ax: Axes, rule: str, last: float) -> None:
 
 
 def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> None:
-    """Mark the drift at which Hebb's rule and the perceptron are equally good."""
+    """Mark the drift with equal errors of Hebb's rule and the perceptron."""
     if not set(PAIR) <= states.keys():
         return
     excess = np.log(states["hebb"] / states["perceptron"])[::-1]
@@ -93,13 +93,16 @@ def _crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> No
 
 
 def _states(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
-    """Solve for the stationary eps_g of a rule at each drift with its decay."""
+    """Solve for the stationary eps_g of a rule at each drift, with the suitable decay."""
     together = {"drift": drifts.tolist(), "decay": _decay_of(rule)[1](drifts).tolist()}
     return np.ravel(stationary(scenario_with(theory, rule=rule, drift=None, decay=None, zip=together)).eps_g)
 
 
 def _matching(runs: xr.DataArray, rule: str) -> xr.DataArray:
-    """Select the runs of a rule. Raises `ConfigError` unless its decay suits it, to the digits that a config has."""
+    """Select the runs of a rule.
+
+    Raises `ConfigError` unless the runs have the suitable decay, to the digits of a config.
+    """
     rule_runs = runs.isel({AXES[0]: runs.rule.values == rule})
     if not np.allclose(rule_runs.decay, _decay_of(rule)[1](rule_runs.drift), rtol=1e-3, atol=1e-12):
         raise ConfigError(f"the figure drift needs the rule {rule} with the weight decay that suits it")

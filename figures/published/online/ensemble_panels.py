@@ -1,4 +1,4 @@
-"""Panels on ensembles: the error of K students over that of one, and the relation of R and q."""
+"""Panels on ensembles: the error of K students over the error of one, and the relation of R and q."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from figures.panels import GUIDE, dense, finish, guide
 from figures.style import COLOURS, COLUMN, MARKERS, PAGE, SMALL, label_of, look_of, medium, nested_size, points, spread
 from theory import ensemble_error
 
-OUTPUTS: dict[str, tuple[str, Any]] = {  # label and dashes
+OUTPUTS: dict[str, tuple[str, Any]] = {  # label, line style
     "eps_g_majority_vote": ("majority vote", "-"),
     "eps_g_weight_mean": ("weight mean", "--"),
 }
@@ -26,14 +26,14 @@ RULE_CAPTION = (
     r"error of one student, at the last recorded time. A vote of $2n$ students is as good as one of $2n-1$. Dotted: "
     r"infinitely many students."
 )
-MOST_COLUMNS = 3  # panels of rules
-HEAD = 0.9  # inches, of title and legend
-STEPS, DISCRETE = "steps-mid", 15  # students up to which theory has a step at each K
-SMALL_GAIN = 0.1  # less than this is enlarged in an inset
+MOST_COLUMNS = 3
+HEAD = 0.9  # room for title and legend
+STEPS, DISCRETE = "steps-mid", 15  # theory has a step at each K up to this number of students
+SMALL_GAIN = 0.1  # smaller gains are enlarged in an inset
 
 
 class Parts(NamedTuple):
-    """Simulation, its theory, and theory at every K."""
+    """Simulation, theory at the same K, and theory at every K."""
 
     simulation: xr.Dataset
     theory: xr.Dataset
@@ -45,9 +45,9 @@ class Parts(NamedTuple):
 
 
 def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
-    """Draw one rule at the last time: eps_g of vote and mean against K, over the theoretical eps_g of one student.
+    """Draw eps_g of vote and weight mean against K, relative to one student in theory, at the last time.
 
-    The dotted line is K infinite. Both outputs have the colour, if it is given.
+    The dotted line is the limit of infinite K. A given colour applies to both outputs.
     """
     simulation, theory, lines = (part.isel(t=-1).sortby("K") for part in parts)
     single_error = theory.eps_g.isel(K=-1, student=0).item()
@@ -73,7 +73,7 @@ def effect_panel(ax: Axes, parts: Parts, colour: str | None = None) -> None:
 
 
 def keys() -> list[Any]:
-    """Return handles of a legend of the outputs, without the colours of rules."""
+    """Return legend handles of the outputs, without the colours of rules."""
     return [
         handle
         for index, (label, dashes) in enumerate(OUTPUTS.values())
@@ -85,7 +85,7 @@ def keys() -> list[Any]:
 
 
 def label_limit(ax: Axes, theory: xr.Dataset) -> None:
-    """Name the dotted line of infinite K, on the right of the axes."""
+    """Label the dotted line of infinite K to the right of the axes."""
     if int(theory.K.max()) == 1:
         return
     single_error = theory.isel(t=-1).eps_g.isel(K=-1, student=0).item()
@@ -100,14 +100,14 @@ def _limit(theory: xr.Dataset, one: float) -> float:
 
 
 def students_axis(ax: Axes, K: np.ndarray) -> None:
-    """Label both axes; that of the number of students is logarithmic if they are many."""
+    """Label both axes, with a logarithmic axis for many students."""
     _scaled(ax, K)
     ax.set_xlabel("number of students $K$")
     ax.set_ylabel(r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
 
 
 def _scaled(ax: Axes, K: np.ndarray) -> None:
-    """Set the scale of the number of students, and ticks that do not overlap."""
+    """Set the scale and non-overlapping ticks of the K axis."""
     if K.max() <= DISCRETE:
         ax.xaxis.set_major_locator(MultipleLocator(2, offset=1))
         return
@@ -118,7 +118,7 @@ def _scaled(ax: Axes, K: np.ndarray) -> None:
 
 
 def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
-    """Repeat the panel in an inset with a scale of its own, where the gain is small on the common one."""
+    """Enlarge the panel in an inset if the gain is small on the common scale."""
     if ax.dataLim.y0 < 1 - SMALL_GAIN:
         return
     inset = ax.inset_axes((0.24, 0.1, 0.72, 0.66))
@@ -129,7 +129,7 @@ def enlarged(ax: Axes, parts: Parts, colour: str) -> None:
 
 
 def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
-    """Draw R against q, theory as lines along t, simulation as points with the standard errors of both."""
+    """Draw R against q, with theory as lines along t and simulation as points with standard errors."""
     R = np.linspace(0, 1, 101)
     ax.plot(R, R**2, **GUIDE | {"linewidth": 1})
     ax.annotate("$q=R^2$", (0.62, 0.62**2), (4, -8), textcoords="offset points", color="0.4", fontsize=SMALL)
@@ -143,14 +143,14 @@ def variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
 
 
 def share_y_limits(axes: Sequence[Axes]) -> None:
-    """Give panels one scale, so that rules can be compared by eye."""
+    """Set common y limits, so that rules can be compared by eye."""
     limits = np.array([ax.get_ylim() for ax in axes])
     for ax in axes:
         ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
 
 
 def draw_rules(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per rule of the sweep: a single one is one column wide."""
+    """Draw a panel per rule of the sweep. A single panel is one column wide."""
     parts, rules = Parts(simulation, theory, dense(theory, "K")), [str(rule) for rule in theory.rule.values]
     narrow = len(rules) == 1 or medium().column
     figure, axes = panels_of(len(rules), *((1, 2.0, COLUMN) if narrow else (MOST_COLUMNS, 2.0, PAGE)), HEAD)

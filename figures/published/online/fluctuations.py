@@ -1,7 +1,7 @@
 r"""Fluctuations of order 1/N: bias and variance of eps_g times N against t, and the distribution of single runs.
 
 To order 1/N theory has one line for all N: N (mean - eps_g)/eps_g and N var/eps_g^2 do not depend on N and tend to
-constants at late times. Deviations of runs from the predicted mean, over the predicted standard deviation, are normal.
+constants at late times. Deviations from the predicted mean, divided by the predicted standard deviation, are normal.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from statmech.numerics.gaussian import density
 from statmech.results.corrections import predicted
 from theory.solutions import solve_line
 
-AXES = ("rule", "N")  # of the sweep, that this figure shows
-PLACES, BEYOND, LATE = 120, 20, 1e5  # of the lines: how many times later than the runs they end, and their limit
-WIDTH, FARTHEST = 0.6, 4.2  # of the bins of z, and where they end
-NOISE = 0.1  # standard error of the bias times N, from which on a point is left out
+AXES = ("rule", "N")  # sweep axes that this figure shows
+PLACES, BEYOND, LATE = 120, 20, 1e5  # lines end at this multiple of the last time
+WIDTH, FARTHEST = 0.6, 4.2  # bins of z
+NOISE = 0.1  # points with a larger standard error of the bias times N are omitted
 CAPTION = (
     r"Runs at finite $N$ and theory to order $1/N$. Above: bias of $\epsilon_g$ over its value at $N=\infty$, times "
     r"$N$, where its standard error is below 0.1. Middle: its variance over $\epsilon_g^2$, times $N$. Theory has one "
     r"line for all $N$; dotted: its limit $t\to\infty$, taken at $t=10^5$. Below: the distribution, at the last "
     r"recorded time, of the deviation of a run from the predicted mean over the predicted standard deviation; line: "
-    r"the normal density. Markers of smaller $N$ are larger, as they overlap."
+    r"the normal density. Markers of smaller $N$ are larger to remain visible."
 )
 POINTS = "Points: simulation; bars: standard errors."
 LINES = "Lines: theory to order $1/N$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a column per rule, with its bias, its variance and its distribution below one another."""
+    """Draw bias, variance and distribution below each other, a column per rule."""
     if "eps_g_std" not in theory:
         raise ConfigError("the figure fluctuations needs `corrections: true`")
     rules, lines = [str(rule) for rule in theory.rule.values], _lines(theory)
@@ -59,7 +59,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _lines(theory: xr.Dataset) -> xr.Dataset:
-    """Solve theory at one N, from the first recorded time to late ones, of which the last is taken for the limit."""
+    """Solve theory at one N, from the first recorded time to late times.
+
+    The last time represents the limit.
+    """
     first = max(float(theory.t.values[theory.t.values > 0][0]), 1e-2)
     times = [*np.geomspace(first, BEYOND * float(theory.t.values[-1]), PLACES).tolist(), LATE]
     rules, N = [str(rule) for rule in theory.rule.values], int(theory.N.values[0])
@@ -67,7 +70,7 @@ def _lines(theory: xr.Dataset) -> xr.Dataset:
 
 
 def _theory(column: Any, line: xr.Dataset) -> None:
-    """Draw N times bias and variance, relative to eps_g, and their limits."""
+    """Draw bias and variance in theory, times N and relative to eps_g, with their limits."""
     scaled = line.N * line.eps_g_bias / line.eps_g, line.N * (line.eps_g_std / line.eps_g) ** 2
     for ax, values in zip(column[:2], scaled, strict=True):
         ax.plot(line.t[:-1], values[:-1], color=THEORY, zorder=1)
@@ -75,7 +78,7 @@ def _theory(column: Any, line: xr.Dataset) -> None:
 
 
 def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, count: int) -> None:
-    """Draw N times bias and variance of the runs at one N, with their standard errors."""
+    """Draw bias and variance of the runs at one N, times N, with standard errors."""
     runs, limit = runs.sel(t=runs.t > 0), limit.sel(t=limit.t > 0)
     N, seeds, spread = int(runs.N), runs.sizes["seed"], runs - runs.mean("seed")
     variance = (spread**2).sum("seed") / max(seeds - 1, 1)
@@ -87,7 +90,10 @@ def _points(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, co
 
 
 def _distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
-    """Draw the density of z of the runs at one N, with the standard errors of counts; empty bins are left out."""
+    """Draw the density of z of the runs at one N, with standard errors of the counts.
+
+    Empty bins are omitted.
+    """
     mean, std = predicted(theory, "eps_g")
     assert std is not None
     z = (runs.values - mean.item()) / std.item()

@@ -1,10 +1,10 @@
 """Figure 1 of Miyoshi, Hara & Okada: number of students and effect of the ensemble in Hebbian learning.
 
-The gain is small: all students move alike, and q increases faster than R.
+The gain is small, as all students move similarly and q increases faster than R.
 """
 
 from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rules
 
-AXES = ("rule", "K")  # of the sweep, that this figure shows
+AXES = ("rule", "K")  # sweep axes that this figure shows
 CAPTION = RULE_CAPTION
 draw = draw_rules

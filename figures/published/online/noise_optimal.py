@@ -1,18 +1,18 @@
-r"""Label noise at late times: the error of the optimal rule falls as 1/t, those of Hebb and the perceptron as 1/sqrt t.
+r"""Label noise at late times: the optimal rule's error decays as 1/t, Hebb's and the perceptron's as 1/sqrt t.
 
 The optimal rule that assumes the flip rate p_f (`assumed_flip`) tends to :math:`C(p_f)/t`, with
 
 .. math:: C(p_f) = \frac{\sqrt{2/\pi}}{I(p_f)}, \qquad
           I(p_f) = \int \frac{(1-2p_f)^2\varphi(x)^2}{p_f+(1-2p_f)\,\Phi(x)}\,dx .
 
-A perceptron at a small angle, of the rate :math:`\rho=\eta/l`, obeys
+A perceptron at a small angle with the rate :math:`\rho=\eta/l` obeys
 
 .. math:: \dot\theta = -\frac{(1-2p_f)\,\rho\,\theta}{\sqrt{2\pi}} + \frac{p_f\,\rho^2}{2\theta}, \qquad
           \frac{\dot l}l = -\frac{2p_f\,\rho}{\sqrt{2\pi}} + \frac{p_f\,\rho^2}2 .
 
 The best rate, :math:`\rho=\sqrt{2\pi}/((1-2p_f)\,t)`, gives :math:`\sqrt{2p_f/\pi}/((1-2p_f)\sqrt t)`; Hebb's rule has
-:math:`1/(\sqrt{2\pi}(1-2p_f)\sqrt t)`, the same at p_f = 1/4. As flips shorten the perceptron, a learning rate that
-falls as 1/t does not keep :math:`\rho t` constant; one that falls as :math:`t^{-1/(1-2p_f)}` would.
+:math:`1/(\sqrt{2\pi}(1-2p_f)\sqrt t)`, which is equal at p_f = 1/4. As flips shorten the perceptron, a learning rate
+that decays as 1/t does not keep :math:`\rho t` constant. A decay as :math:`t^{-1/(1-2p_f)}` would.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from statmech.scenarios.online import Scenario
 from theory import solve
 
 ALONG = ("rule", "assumed_flip", "flip", "schedule")
-AXES = ("_".join(ALONG),)  # of the sweep, that this figure shows
-PLACES, REACH, STEP = 61, 12.0, 1e-3  # of the lines; of the integral
+AXES = ("_".join(ALONG),)  # sweep axes that this figure shows
+PLACES, REACH, STEP = 61, 12.0, 1e-3  # the last two for the integral
 CROSSING = 0.25
-RULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # and how each anneals
+RULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # learning-rate schedules
 VALUES = {"rule": tuple(RULES)}
 CAPTION = (
     r"Generalization error of one student against the fraction $p_f$ of flipped labels. (a) The optimal rule, which "
     r"assumes this fraction ($\hat p_f=p_f$), times $t$. (b) Hebb's rule and the perceptron, times $\sqrt{t}$. The "
-    r"rate of the perceptron falls as $\eta/(1+t/t_0)$, with a $t_0$ for every $p_f$; that of the others is constant "
-    r"($t_0=10^9$). Solid: limits $t\to\infty$, that of the perceptron with the best rate at every time; they are "
-    r"equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, of the perceptron with $t_0$ "
-    r"interpolated. Bars that are not seen are smaller than their points."
+    r"rate of the perceptron decays as $\eta/(1+t/t_0)$, with a $t_0$ for every $p_f$; the rate of the others is "
+    r"constant ($t_0=10^9$). Solid: limits $t\to\infty$, for the perceptron with the best rate at every time. In (b) "
+    r"they are equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, for the perceptron with $t_0$ "
+    r"interpolated. Error bars smaller than the markers are not visible."
 )
 LINES = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw two panels, each of errors that fall as the same power of t."""
+    """Draw late errors against the flip probability, with a panel per power of t."""
     parallel_axes.check("noise_optimal", theory, ALONG)
     if not _has_several_flips(scenario_of(theory)):
         raise ConfigError(f"the figure noise_optimal needs each of {', '.join(RULES)} at several increasing flips")
     (figure, axes), t = page(3.5, 1, 2), float(theory.t[-1])
-    flips = max(0.3, float(np.max(theory.flip))) * np.linspace(0, 1, PLACES) ** 2  # they rise as sqrt(flip)
+    flips = max(0.3, float(np.max(theory.flip))) * np.linspace(0, 1, PLACES) ** 2  # the lines rise as sqrt(flip)
     for index, (rule, scale) in enumerate({"bayes": t, "hebb": t**0.5, "perceptron": t**0.5}.items()):
         ax = axes[int(index > 0)]
         ax.plot(flips, late(rule, flips), color=COLOURS[index], zorder=1)
@@ -78,13 +78,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _has_several_flips(scenario: Scenario) -> bool:
-    """True if every rule has several flips, between which its t0 can be interpolated."""
+    """Return True if every rule has several increasing flips, so that t0 can be interpolated."""
     flips = [[flip for name, flip in scenario.pairs("rule", "flip") if name == rule] for rule in RULES]
     return all(len(rule_flips) > 1 and rule_flips == sorted(set(rule_flips)) for rule_flips in flips)
 
 
 def late(rule: str, flip: Any) -> Any:
-    """Return the limit for t -> infinity of eps_g t (optimal rule) or eps_g sqrt t (Hebb, perceptron at the best rate).
+    """Return the limit for t -> infinity of eps_g t (optimal rule) or eps_g sqrt t (other rules).
+
+    The perceptron has the best rate at every time.
 
     >>> [float(late("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
     [0.883400087, 1.833635599, 8.520379027]
@@ -101,7 +103,10 @@ def late(rule: str, flip: Any) -> Any:
 
 
 def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
-    """Solve for eps_g at the last time; between the flips of the sweep t0 is interpolated."""
+    """Solve for eps_g at the last time.
+
+    t0 is interpolated between the flips of the sweep.
+    """
     rule_theory = theory.isel({AXES[0]: theory.rule.values == rule})
     t0 = np.exp(np.interp(flips, rule_theory.flip.values, np.log(rule_theory.schedule.values)))
     assumed_flips = {"assumed_flip": flips.tolist()} if rule == "bayes" else {}
@@ -114,7 +119,7 @@ def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
 
 
 def _label(left: Axes, right: Axes) -> None:
-    """Label axes, and mark where Hebb's rule and the perceptron are equally good."""
+    """Label the axes, and mark the flip probability with equal errors of Hebb's rule and the perceptron."""
     left.set(ylabel=r"$\epsilon_g\,t$", title=r"error $\propto 1/t$", ylim=(0, None))
     right.set(ylabel=r"$\epsilon_g\sqrt{t}$", title=r"error $\propto 1/\sqrt{t}$", ylim=(0, None))
     for ax in (left, right):

@@ -1,4 +1,4 @@
-r"""The best learning rate at every time: eps_g of one student against t, beside constant rates, and the rate itself."""
+r"""The best learning rate at every time: eps_g of one student compared with constant rates, and the rate itself."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from figures.published import best_control
 from figures.style import AID
 from statmech.results.dataset import scenario_of
 
-AXES = ("eta",)  # of the sweep, that this figure shows
+AXES = ("eta",)  # sweep axes that this figure shows
 LIMIT: dict[str, Any] = {"color": "0.6", "linewidth": 0.8}
 CAPTION = (
-    r"(a) Generalization error of one student at constant learning rates, and at the rate that is best at every time. "
-    r"Thin grey: $4/(\pi(t+\pi))$, the error at late times of the perceptron rule at its best rate. (b) That rate. "
-    r"Bars that are not seen are smaller than their points."
+    r"(a) Generalization error of one student at constant learning rates, and at the best rate at every time. "
+    r"Thin grey: $4/(\pi(t+\pi))$, the error at late times of the perceptron rule at its best rate. (b) The best rate. "
+    r"Error bars smaller than the markers are not visible."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error, and the best rate below it."""
+    """Draw eps_g, and the best rate in a second panel."""
     is_perceptron = scenario_of(theory).rule == "perceptron"
     extra_keys = [entry(r"$4/(\pi(t+\pi))$", **LIMIT)] if is_perceptron else []
     figure = best_control.draw("optimal_rate", simulation, theory, "eta", log="xy", further=extra_keys)

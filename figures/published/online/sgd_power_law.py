@@ -1,7 +1,7 @@
-"""Errors of students of inputs whose variances are a power law, against t: they fall as powers of time.
+"""Errors against t for inputs with power-law variances, which decay as powers of time.
 
-With variances i^-a and powers i^-b of the teacher's field, and an algorithm that learns its errors alone, they fall
-with the exponent q/(2 + q), q = (b - 1)/a: guides beside the lines.
+With variances i^-a and powers i^-b of the teacher's field, and an algorithm that learns only from errors, the errors
+decay with the exponent q/(2 + q), q = (b - 1)/a. Guides next to the lines show this power.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from statmech.errors import ConfigError
 from statmech.inputs import PowerLaw
 from statmech.results.dataset import scenario_of
 
-AXES = ("inputs",)  # of the sweep, that this figure shows
-BEGIN, END, BELOW = 1.5, 0.05, 0.94  # of the guides: factors to the first and the last time, and to the line
-LABEL = 0.98  # of a guide's height at its end, below which its exponent stands
+AXES = ("inputs",)  # sweep axes that this figure shows
+BEGIN, END, BELOW = 1.5, 0.05, 0.94  # relative to the first and last time, and to the line
+LABEL = 0.98  # the exponent is just below the end of the guide
 CAPTION = (
     r"Generalization error of one student of inputs with variances $\propto i^{-a}$, of a teacher whose field has "
     r"parts $\propto i^{-b}$, against the number of examples. Thin grey: the powers $t^{-q/(2+q)}$, $q=(b-1)/a$, of "
@@ -30,7 +30,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a line for each power law, and beside it the power of time that it follows."""
+    """Draw the error for each power law, with a guide for its power of time."""
     power_laws = _laws(theory)
     figure, ax = page(4.0)
     results = along(simulation, theory, "t")
@@ -44,7 +44,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _laws(theory: xr.Dataset) -> list[PowerLaw]:
-    """All inputs of the sweep, which must be power laws."""
+    """Return all inputs of the sweep.
+
+    Raises `ConfigError` unless they are power laws.
+    """
     inputs = scenario_of(theory).inputs
     power_laws = (
         [inputs_item for inputs_item in inputs if isinstance(inputs_item, PowerLaw)]
@@ -57,7 +60,7 @@ def _laws(theory: xr.Dataset) -> list[PowerLaw]:
 
 
 def _power(ax: Axes, law: PowerLaw, line: xr.DataArray) -> None:
-    """Draw the power that the errors of a law follow, below the line, with its exponent."""
+    """Draw the predicted power of time below a line, labelled with its exponent."""
     q = (law.teacher_decay - 1) / law.decay
     exponent = q / (2 + q)
     t = line.t.values

@@ -1,8 +1,8 @@
 """Figure 4 of Miyoshi, Hara & Okada: the relation of R and q.
 
-The lower q is at a given R, the more the students differ when they know equally much, and the more an ensemble gains.
-AdaTron lies lowest. No ensemble of equal students in the limit lies below q = R^2, where they would share nothing but
-the teacher; on q = R and above, an infinite ensemble gains little or nothing.
+The lower q is at a given R, the more the students differ at equal knowledge, and the larger the gain of an ensemble.
+AdaTron has the lowest q. No ensemble of equal students in the limit lies below q = R^2, where they would have only the
+teacher in common. For q >= R an infinite ensemble gains little or nothing.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from figures.panels import dense, page
 from figures.published.online.ensemble_panels import variety_panel
 from figures.style import COLUMN
 
-AXES = ("rule",)  # of the sweep, that this figure shows
+AXES = ("rule",)  # sweep axes that this figure shows
 CAPTION = (
     r"Similarity $q$ of two students against their similarity $R$ to the teacher, during learning: the lower "
-    r"$q$ at a given $R$, the more an ensemble gains. Dotted: $q=R^2$."
+    r"$q$ at a given $R$, the larger the gain of an ensemble. Dotted: $q=R^2$."
 )
 
 

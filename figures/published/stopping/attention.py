@@ -1,9 +1,9 @@
 """The Attentive Perceptron, online: eps_g, features evaluated, and decision errors compared with their target.
 
-Above, one boundary: eps_g and the fraction of features evaluated so far against t, and eps_g over that of a plain
-perceptron which has evaluated as many features. Below, all boundaries against the target error rate at the last time.
-Decision errors of labelled margins may exceed it: the label makes their features dependent, and the variance that sets
-the level too small.
+Above, for one boundary: eps_g and the fraction of features evaluated so far against t, and eps_g over the error of a
+plain perceptron that has evaluated as many features. Below, for all boundaries: errors and features at the last time
+against the target error rate. Decision errors of labelled margins may exceed the target, as the label makes their
+features dependent, so that the variance that sets the level is too small.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from statmech.boundaries import BOUNDARIES
 from statmech.scenarios.attention import MAX_MEMORY
 from statmech.scenarios.registry import scenario_from
 
-AXES = ("attention", "error_rate")  # of the sweep, that this figure shows
+AXES = ("attention", "error_rate")  # sweep axes that this figure shows
 CAPTION = (
     r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. (a) to (c) One boundary and "
     r"several target rates $\epsilon_d$ of decision errors: generalization error $\epsilon_g$; fraction of the "
     r"features evaluated so far; $\epsilon_g$ relative to the plain perceptron that has evaluated as many features. "
     r"(d) to (f) At the last time against $\epsilon_d$: $\epsilon_g$ relative to the plain perceptron after the same "
-    r"number of examples; fraction of the features and decision errors since the last but one recorded time. All "
+    r"number of examples; fraction of the features and decision errors since the second-to-last recorded time. All "
     r"$\epsilon_d$ and boundaries learn the same examples, so that their deviations from theory are correlated. "
-    r"Triangles at the foot: no run had a "
+    r"Triangles at the bottom: no run had a "
     r"decision error."
 )
 FEATURES = "fraction of features"
@@ -39,7 +39,7 @@ GREYS = ("0", "0.45", "0.3", "0.6")
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw simulation at N as points, theory as lines, and the plain perceptron in black."""
+    """Draw errors and features against t and against the target, with the plain perceptron in black."""
     simulation, theory = (part.sel(t=part.t > 0) for part in (simulation, theory))
     figure, (above, below) = page(5.0, 2, 3)
     plain = Plain(float(theory.t[-1]))
@@ -52,7 +52,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 class Plain:
-    """eps_g of the plain perceptron against t, which is also its work: all its examples are probes."""
+    """eps_g of the plain perceptron against t.
+
+    Its work equals t, as it evaluates all features of every example.
+    """
 
     def __init__(self, last: float):
         self.t = np.append(0.0, np.geomspace(1e-3, max(last, 1.0), 1000))
@@ -60,12 +63,12 @@ class Plain:
         self.log_eps = np.log(solver.solve(scenario_from(plain)).eps_g.values.ravel())
 
     def __call__(self, t: Any) -> Any:
-        """Interpolate the logarithms linearly at times t of any shape, accurate to 1e-4."""
+        """Interpolate eps_g logarithmically at times t of any shape, accurate to 1e-4."""
         return np.exp(np.interp(t, self.t, self.log_eps)) + 0 * t
 
 
 def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> list[Line2D]:
-    """Draw eps_g and the fraction of features so far against t, and eps_g over the plain perceptron's at equal work."""
+    """Draw eps_g and the fraction of features so far against t, and eps_g relative to equal work."""
     error, fraction_axes, gain_axes = axes
     lines = dense(theory, "t", attention=str(theory.attention.values[0]))
     parts = (simulation.isel(attention=0), theory.isel(attention=0), lines)
@@ -89,7 +92,7 @@ def _against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: 
 
 
 def _against_delta(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: Plain) -> list[Line2D]:
-    """Draw eps_g over the plain perceptron's at the same time, features, and decision errors."""
+    """Draw relative eps_g, features and decision errors against the target error rate."""
     slow, fraction_axes, decision_axes = axes
     parts = [part.isel(t=-1) for part in (simulation, theory, dense(theory, "error_rate"))]
     plain_error = float(plain(parts[1].t.item()))

@@ -1,8 +1,8 @@
 """Gaussian walks with stopping boundaries: decision errors compared with their target, and features evaluated.
 
-The paper's eq (4), `as-printed`, standardises the last sum but not the partial ones: compared with the sums themselves
-it exceeds its target as soon as they drift upwards, at E S = one standard deviation by a factor 3.8 for a target of
-0.01. On centred sums the same number keeps the target. A level that ignores the drift (grey) is too conservative.
+The paper's eq (4), `as-printed`, standardises the last sum but not the partial sums. Without centring, its error rate
+exceeds the target if the sums drift upwards: for a target of 0.01 and a mean of one standard deviation by a factor 3.8.
+With centred sums the same level keeps the target. A level that ignores the drift (grey) is too conservative.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from figures.panels import along, finish, logarithmic, page, panel
 from statmech.boundaries import error, threshold
 from statmech.results.results import Results
 
-AXES = ("boundary", "mean", "error_rate")  # of the sweep, that this figure shows
+AXES = ("boundary", "mean", "error_rate")  # sweep axes that this figure shows
 AT_MEAN, AT_RATE = 1.0, 0.01
-LEAST = 1e-7  # decision error, below which theory is not drawn
-PLACES = 200  # of the lines of targets
+LEAST = 1e-7  # theory below this error is not drawn
+PLACES = 200
 LIMIT: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
 TARGET: dict[str, Any] = {"color": "0.3", "linewidth": 0.7}
 IGNORED: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
 CAPTION = (
     r"Gaussian walks whose evaluation stops at a boundary, of mean $m$ and standard deviation $\sigma$ of the complete "
     r"sum. (a), (b) A decision error is a walk that stops although its complete sum is below 0. (c) Features "
-    r"evaluated. Full lines: theory with as many looks (checks of the partial sum) as were simulated; dotted: with "
+    r"evaluated. Full lines: theory with as many checks of the partial sum (looks) as were simulated; dotted: with "
     r"infinitely many. Thin line: the target $\epsilon_d$. Grey dashes: infinitely many looks at a constant level that "
-    r"is computed as if the sums had no drift, $m=0$. Where a point is missing no decision error was seen."
+    r"is computed as if the sums had no drift, $m=0$. A missing point means that no run had a decision error."
 )
 LINES = ""
 
@@ -68,7 +68,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _draw(ax: Axes, results: Results, x: str, name: str, log: str) -> list[Line2D]:
-    """Draw a variable with as many looks as were simulated, and its limit of infinitely many."""
+    """Draw a variable with the simulated number of looks, and its limit of infinitely many looks."""
     assert results.lines is not None
     lines = results.lines.where(results.lines > LEAST)
     keys = panel(ax, replace(results, lines=lines), x, name, "boundary", log=log)
@@ -79,7 +79,7 @@ def _draw(ax: Axes, results: Results, x: str, name: str, log: str) -> list[Line2
 
 
 def _ends(values: xr.DataArray) -> np.ndarray:
-    """Return many values between the smallest and the largest of an axis, equally spaced if the smallest is 0."""
+    """Return many values over the range of an axis, equally spaced if the smallest is 0."""
     low, high = float(values.min()), float(values.max())
     return np.geomspace(low, high, PLACES) if low > 0 else np.linspace(low, high, PLACES)
 

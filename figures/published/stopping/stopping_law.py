@@ -1,8 +1,8 @@
 """Growth of the number of evaluated features with N.
 
-Behind a level of so many standard deviations, tau = a sqrt(N). Where each feature adds to the mean the way there takes
-tau / drift features, a square root of N; where the whole sum has a mean of so many standard deviations, whatever the
-number of features, a fraction of N is evaluated.
+A level of a standard deviations is tau = a sqrt(N). If each feature adds to the mean, a walk reaches the level after
+tau / drift features, which is proportional to sqrt(N). If the mean of the complete sum is a fixed number of standard
+deviations for every N, a fraction of N is evaluated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from figures.style import COLUMN
 from statmech.boundaries import BOUNDARIES
 from statmech.numerics.statistics import standard_error
 
-AXES = ("mean_feature_mean", "N")  # of the sweep, that this figure shows
+AXES = ("mean_feature_mean", "N")  # sweep axes that this figure shows
 ALL: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
 CAPTION = (
     r"Mean number of features that a Gaussian walk evaluates before it stops at the boundary, or ends, against the "
@@ -29,7 +29,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw features evaluated against N, and the slopes of simulation and theory over its upper half."""
+    """Draw features evaluated against N, with slopes of simulation and theory over the upper half of N."""
     runs, theory, lines = (
         part.assign(number=part.N * part.features) for part in (simulation, theory, dense(theory, "N"))
     )
@@ -51,7 +51,7 @@ def _mean_label(cell: xr.Dataset) -> str:
 
 
 def _slopes(cloud: xr.Dataset, line: xr.Dataset) -> str:
-    """State the slopes of log features against log N, seed by seed, and in theory."""
+    """Return the label of the slopes of log features against log N, over seeds and in theory."""
     upper = line.N.values >= np.median(line.N)
     if upper.sum() < 2 or cloud.sizes["seed"] < 2:
         return ""

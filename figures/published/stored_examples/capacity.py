@@ -1,8 +1,9 @@
-r"""Storage of random labels: Gardner's capacity :math:`\alpha_c(\kappa)`, and how it shows in finite sets.
+r"""Storage of random labels: Gardner's capacity :math:`\alpha_c(\kappa)` and finite data sets.
 
-Left: the largest stability with which the random labels of P = alpha N examples can be stored, its median over data
-sets; for infinite N it is the kappa at which :math:`\alpha_c(\kappa)=\alpha`. Right: the fraction of sets that can be
-stored at all, over Cover's exact counting function for the same N, at whole numbers of examples; it is one half at
+Left: the largest stability of a perceptron that stores the random labels of P = alpha N examples, as the median over
+data sets.
+For infinite N it is the kappa with :math:`\alpha_c(\kappa)=\alpha`. Right: fraction of sets that can be stored at all,
+with Cover's exact counting function for the same N at integer numbers of examples. This fraction is one half at
 alpha = 2 for every N.
 """
 
@@ -21,19 +22,19 @@ from figures.published.stored_examples.stored_runs import at_end
 from figures.style import DASHES, look_of, mean_points, points
 from theory import capacity, separable_fraction
 
-AXES = ("N", "alpha")  # of the sweep, that this figure shows
+AXES = ("N", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("max_stability",)}
 CAPTION = (
     r"Random labels of $P=\alpha N$ examples. (a) The largest stability of a perceptron that stores them: median over "
     r"data sets, as long as half of them can be stored, and Gardner's capacity $\alpha_c(\kappa)$, above which, for "
     r"$N\to\infty$, almost no set can be stored with stability $\kappa$. (b) Fraction of the data sets that can be "
-    r"stored at all, and Cover's exact function for the same $N$ at every whole number $P$ of examples; it is one half "
-    r"at $P=2N$."
+    r"stored at all, and Cover's exact function for the same $N$ at every integer number $P$ of examples, which is "
+    r"one half at $P=2N$."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the learner of maximum stability on random labels, one colour per N."""
+    """Draw the largest stability and the fraction of separable sets against alpha, a colour per N."""
     last, (figure, (stability, fraction)) = at_end(simulation), page(2.8, 1, 2, sharex=True)
     kappa, marks = np.linspace(0, 10, 2001), []
     is_shown = capacity(kappa) >= float(last.alpha.min())
@@ -52,17 +53,17 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _cover(ax: Axes, N: int, alphas: Any, index: int) -> None:
-    """Draw Cover's function at every whole number of examples."""
+    """Draw Cover's function at every integer number of examples."""
     P = np.arange(round(float(alphas.min()) * N), round(float(alphas.max()) * N) + 1)
     line_style = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
     ax.plot(P / N, separable_fraction(P, N), label=f"Cover, $N={N}$", **line_style)
 
 
 def _median(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the median over data sets (.., seed) and its standard error; NaN where fewer than half can be stored.
+    """Return the median over data sets (.., seed) and its standard error.
 
-    Sets that cannot be stored count as lowest. The error is half the distance between the order statistics one standard
-    deviation of the binomial below and above the median.
+    Sets that cannot be stored count as lowest. The median is NaN if fewer than half can be stored. The error is half
+    the distance between the order statistics one standard deviation of the binomial below and above the median.
     """
     ordered = np.sort(np.where(np.isnan(kappa), -np.inf, kappa), axis=-1)
     n = kappa.shape[-1]

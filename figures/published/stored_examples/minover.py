@@ -1,7 +1,7 @@
 r"""Figures 2 and 3 of the MinOver assignment (experiments A and B): eps_g against alpha, for several tmax.
 
-The line of maximum stability is not in the assignment. Its text says that tmax counts epochs of P updates; the code in
-its appendix makes one update per step, and only in *updates* are its figures those measured here (the figure
+The line of maximum stability is not in the assignment. According to its text tmax counts epochs of P updates, but the
+code in its appendix makes one update per step. Only in *updates* do its figures agree with our measurements (the figure
 `minover_updates` compares the two). docs/gallery/minover.md measures each of its claims in updates and in epochs.
 """
 
@@ -14,18 +14,18 @@ from figures.panels import dense, finish, guide, letters, page, panel, with_line
 from figures.published.stored_examples.stored_runs import HOLLOW, at_end, recorded_dimension, scale_of
 from figures.style import THEORY
 
-AXES = ("N", "alpha")  # of the sweep, that this figure shows
+AXES = ("N", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples: (a) generalization error, (b) smallest stability and (c) generalization "
     r"error over that of maximum stability for $N\to\infty$, as functions of $\alpha$ for several numbers of updates "
     r"or of epochs of $P$ updates. Lines: replica theory of maximum stability, to which MinOver tends. At one "
-    r"$\alpha$ the points are of the same data sets; in (c) the markers of shorter runs are larger."
+    r"$\alpha$ all points use the same data sets; in (c) the markers of shorter runs are larger."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g, kappa, and eps_g over theory, against alpha; one colour and marker per N and recorded time."""
+    """Draw eps_g, kappa and eps_g over theory against alpha, a colour and marker per N and recorded time."""
     recorded_unit = recorded_dimension(simulation)
     line, lines = (at_end(part).isel(N=0) for part in (theory, dense(theory, "alpha")))
     top = float(simulation.kappa.mean("seed").max())  # kappa diverges at small alpha
@@ -34,7 +34,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     (figure, axes), axis = page(2.8, 1, 3, width_ratios=(1, 1, 1.6)), scale_of(simulation.alpha)
     colour = ("N", recorded_unit)
     keys = panel(axes[0], results, "alpha", "eps_g", colour, log=f"{axis}y", filled=True)
-    if simulation.sizes["N"] == 1:  # the heading states it
+    if simulation.sizes["N"] == 1:  # N is in the heading
         for key in keys:
             key.set_label(str(key.get_label()).removeprefix(f"$N$ = {simulation.N.item()}, "))
     panel(axes[1], results, "alpha", "kappa", colour, log=axis, filled=True)

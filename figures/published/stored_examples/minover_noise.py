@@ -1,8 +1,8 @@
 r"""Figure 4 of the MinOver assignment (experiment C): eps_g against alpha for several fractions of flipped labels.
 
-Lines: maximum stability, which with flipped labels exists up to alpha_c(flip) only, where they end. Above it MinOver
-has no solution: it cycles among examples that contradict each other. docs/gallery/minover_c.md measures the
-assignment's claims, and shows that flipping only labels +1 is flipping all with half the probability.
+Lines show maximum stability, which for flipped labels exists only up to alpha_c(flip), where the lines end. Above this
+value MinOver has no solution and cycles among contradictory examples. docs/gallery/minover_c.md measures the claims of
+the assignment, and shows that flipping only labels +1 is equivalent to flipping all with half the probability.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from figures.panels import dense, finish, page, panel, with_lines
 from figures.published.stored_examples.stored_runs import HOLLOW, at_end, recorded_dimension
 from theory import noisy_capacity
 
-AXES = ("flip", "alpha")  # of the sweep, that this figure shows
+AXES = ("flip", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
 END: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
 CAPTION = (
@@ -30,7 +30,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw runs as last recorded, and lines up to alpha_c(flip), where a tick marks their end."""
+    """Draw eps_g of runs as last recorded, and lines that end in a tick at alpha_c(flip)."""
     recorded_unit, (figure, ax), lines = recorded_dimension(simulation), page(3.4), at_end(dense(theory, "alpha"))
     results = with_lines(at_end(simulation), at_end(theory), lines)
     keys = panel(ax, results, "alpha", "eps_g", "flip", filled=True)

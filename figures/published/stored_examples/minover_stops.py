@@ -1,10 +1,10 @@
-"""MinOver's patient stop rules: when they stop, and the effect on eps_g.
+"""MinOver's patient stop rules: their stopping times, and their effect on eps_g.
 
-`field-patience`, the code of the assignment's appendix, watches the smallest field min w.xi S. From w = 0 it must reach
-a positive one within P updates; a run that does not is stopped at update P + 1 whatever it has learnt (at alpha = 10
-nine in ten), and in one that does the field grows with |w| without limit, until the last epoch.
-`stability-patience` watches kappa, and stops every run after about 5 epochs, far from the largest stability, but not
-from the eps_g of all epochs.
+`field-patience`, the code of the assignment's appendix, monitors the smallest field min w.xi S. A run that does not
+reach a positive field from w = 0 within P updates stops at update P + 1, regardless of its error (nine in ten runs at
+alpha = 10). In the other runs the field grows with |w| without limit until the last epoch. `stability-patience`
+monitors kappa, and stops every run after about 5 epochs. Kappa is then far from its maximum, but eps_g is close to its
+value after all epochs.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from figures.published.stored_examples.stored_runs import at_end
 from statmech.learners import STOPPED_BY
 from statmech.results.results import results_of
 
-AXES = ("stop", "alpha")  # of the sweep, that this figure shows
+AXES = ("stop", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"Stop rules of MinOver on $P=\alpha N$ stored examples: (a) fractions of runs that field-patience, the code of "
     r"the assignment's appendix, stops at update $P+1$, later, and never; (b) updates made, in epochs of $P$ updates, "
-    r"when a run ends; (c) generalization error over that of maximum stability for $N\to\infty$. At one $\alpha$ the "
-    r"points are of the same data sets; in (c) markers have different sizes, as they overlap."
+    r"when a run ends; (c) generalization error over that of maximum stability for $N\to\infty$. At one $\alpha$ all "
+    r"points use the same data sets; in (c) markers have different sizes, as they overlap."
 )
 GREYS = {"field-patience stops at $P+1$": "0.35", "later": "0.65", "never": "0.9"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the ends of the runs of field-patience, epochs until a run ends, and eps_g over theory."""
+    """Draw the stops of field-patience, epochs until a run ends, and eps_g over theory."""
     last, line = at_end(simulation), at_end(theory).isel(stop=0)
     runs = last.assign(epochs_made=last.updates_made / last.P, ratio=last.eps_g / line.eps_g)
     results, (figure, axes) = results_of(runs), page(2.8, 1, 3)
@@ -48,7 +48,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _ends(ax: Axes, cell: xr.Dataset) -> None:
-    """Draw the fractions of runs stopped at update P + 1, stopped later, and never."""
+    """Draw the fractions of runs that stop at update P + 1, later, or never."""
     stopped = cell.stopped_by == STOPPED_BY.index("field-patience")
     stopped_at_once = stopped & (cell.updates_made == cell.P + 1)
     width = float(cell.alpha.diff("alpha").min()) if cell.alpha.size > 1 else 1.0

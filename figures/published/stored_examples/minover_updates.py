@@ -1,7 +1,7 @@
-"""eps_g and the distance from the largest stability along MinOver's updates: the meaning of the assignment's tmax.
+"""eps_g and the distance from the largest stability against MinOver's updates: the meaning of the assignment's tmax.
 
-Read in updates, tmax = 20 leaves eps_g at 0.19 for every alpha from 5 on, as in the assignment's Figure 3: the student
-is a sum of 20 examples. Read in epochs, as its text says, even tmax = 20 lies where the curves have long become flat.
+In updates, tmax = 20 gives eps_g = 0.19 for every alpha >= 5, as in the assignment's Figure 3, since the student is a
+sum of 20 examples. In epochs, as in the assignment's text, the curves are already flat at tmax = 20.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from figures.panels import finish, guide, letters, logarithmic, page
 from figures.published.stored_examples.stored_runs import recorded_dimension
 from figures.style import COLUMN, SMALL, few, look_of, mean_points, spread
 
-AXES = ("alpha",)  # of the sweep, that this figure shows
+AXES = ("alpha",)  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples against the number of updates: (a) generalization error, (b) certified "
@@ -24,12 +24,12 @@ CAPTION = (
     r"stability for $N\to\infty$. Dotted: the assignment's $t_{\max}=20$, 100 and 5000 read in updates. Vertical "
     r"ticks: $t_{\max}=20$ read in epochs of $P$ updates."
 )
-TMAX, EPOCHS = (20, 100, 5000), 20  # of the assignment, in updates; and of its smallest reading in epochs
+TMAX, EPOCHS = (20, 100, 5000), 20  # tmax in updates, and the smallest in epochs
 TICK: dict[str, Any] = {"marker": "|", "markersize": 12, "markeredgewidth": 1.4, "linestyle": "none"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw means over data sets with their standard errors, joined by thin lines, over theory for N infinite."""
+    """Draw means over data sets with standard errors, and theory for infinite N."""
     recorded_unit, keys = recorded_dimension(simulation), []
     figure, (error, distance) = page(4.6, 2, width=COLUMN, sharex=True)
     for index, alpha in enumerate(simulation.alpha.values):

@@ -1,8 +1,8 @@
 r"""Mistakes of the perceptron until training error 0, under the bound :math:`(R/\gamma)^2` (Block, Novikoff).
 
-Strengths count mistakes: w is the sum of the misclassified examples, each as many times. With :math:`|\xi|^2=N` the
-bound is :math:`N/\kappa^2`, of the largest stability :math:`\kappa` that any student has: in theory that of the replica
-solution, in a simulation that of the learner `max_stability` on the same examples.
+Embedding strengths count mistakes, as w is the sum of the misclassified examples. With :math:`|\xi|^2=N` the bound is
+:math:`N/\kappa^2` for the largest possible stability :math:`\kappa`. In theory kappa follows from the replica solution,
+and in a simulation from the learner `max_stability` on the same examples.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from statmech.results.results import results_of
 from theory import mistake_bound
 from theory.stored_examples.learning_curves import curve_of
 
-AXES = ("learner", "alpha")  # of the sweep, that this figure shows
+AXES = ("learner", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("perceptron", "max_stability")}
-PLACES = 300  # of the line
+PLACES = 300
 CAPTION = (
-    r"Mistakes of Rosenblatt's perceptron on $P=\alpha N$ stored examples until it classifies all of them correctly, "
-    r"over $N$, and the bound of Block and Novikoff on them, $1/\kappa^2$: from the largest stability $\kappa$ of each "
+    r"Mistakes of Rosenblatt's perceptron on $P=\alpha N$ stored examples until all are classified correctly, "
+    r"over $N$, and the bound of Block and Novikoff, $1/\kappa^2$: from the largest stability $\kappa$ of each "
     r"data set (mean over data sets), and from replica theory for $N\to\infty$ (line)."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw mistakes over N against alpha: measured, bounded by each data set's own stability, and by theory's."""
+    """Draw mistakes over N against alpha, with the bounds from each data set and from theory."""
     names = [str(name) for name in simulation.learner.values]
     if "strengths" not in simulation or "perceptron" not in names:
         raise ConfigError("the figure mistakes needs `strengths: true` and the learner perceptron")

@@ -1,8 +1,8 @@
-r"""The convergence proof of the perceptron measured along runs: what every update does to a, u.w and the length of w.
+r"""The perceptron convergence proof in measured runs: the effect of every update on a, u.w and the length of w.
 
 Daume's (3.3) to (3.6): an update of a misclassified example raises its activation by the squared length of the example
-(by 1 more if there is a bias), which does not mean that it is classified correctly afterwards. Block's and Novikoff's
-bounds: the projection on the direction u of largest margin grows by at least :math:`\gamma`, the squared length by at
+(by 1 more with a bias), but the example may still be misclassified afterwards. Block's and Novikoff's bounds: the
+projection on the direction u of largest margin grows by at least :math:`\gamma`, the squared length by at
 most :math:`R^2`, so that there are at most :math:`(R/\gamma)^2` updates.
 """
 
@@ -24,7 +24,7 @@ from simulate.learners.examples import draw as draw_examples
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 
-AXES = ("learner",)  # of the sweep, that this figure shows
+AXES = ("learner",)  # sweep axes that this figure shows
 VALUES = {"learner": ("perceptron", "max_stability")}
 PROJECTION, LENGTH = COLOURS[:2]
 CAPTION = (
@@ -32,7 +32,7 @@ CAPTION = (
     r"times its label before and after the update, in units of $|\mathbf{x}|^2$; the difference is 1, and an example "
     r"below the line $a=0$ is still misclassified. (b) All data sets: projection on the direction $\mathbf{u}$ of "
     r"largest margin $\gamma$, and squared length, in units of $\gamma$ and of $R^2=\max|\mathbf{x}|^2$; the proof "
-    r"allows no point of the first below $k$, and none of the second above. (c) The data set of (a): the bounds "
+    r"does not allow projections below $k$, or squared lengths above. (c) The data set of (a): the bounds "
     r"$k\gamma$ and $Rk^{1/2}$ on $|\mathbf{w}|$ meet at the largest possible number of updates, $(R/\gamma)^2$."
 )
 POINTS = ""
@@ -40,10 +40,10 @@ LINES = ""
 
 
 class Run(NamedTuple):
-    """The updates of one data set, with its largest margin and the length of its longest example."""
+    """The updates on one data set, with its largest margin and the length of its longest example."""
 
     course: UpdateHistory
-    growth: np.ndarray  # of the activation by each update
+    growth: np.ndarray  # increase of the activation by each update
     margin: float
     radius: float
 
@@ -53,7 +53,7 @@ class Run(NamedTuple):
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw activations of the first data set, growth of projection and length in all, and the bounds for the first."""
+    """Draw activations and bounds of the first data set, and the growth of projection and length in all."""
     runs = _runs(simulation)
     figure, (activations, growth, bounds) = page(3.1, 1, 3)
     _activations(activations, runs[0])
@@ -68,7 +68,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _keys(*panels: Axes) -> list[Artist]:
-    """Return a key for every series: a column for (a) with the largest number of updates, one for (b), two for (c)."""
+    """Sort the legend handles into columns: one for (a) and the update bound, one for (b), two for (c)."""
     before, after, *of_b, longest, length, projection, stability_bound, max_updates = (
         key for ax in panels for key in ax.get_legend_handles_labels()[0]
     )
@@ -127,7 +127,7 @@ def _bounds(ax: Axes, run: Run) -> None:
 
 
 def _runs(simulation: xr.Dataset) -> list[Run]:
-    """Return the run of every data set that both learners learnt: the examples in the order they were added to w."""
+    """Return the run of every separable data set, with the examples in the order of the updates."""
     names = [str(name) for name in simulation.learner.values]
     if "strengths" not in simulation or not {"perceptron", "max_stability"} <= set(names):
         raise ConfigError("the figure proof needs `strengths: true` and the learners perceptron and max_stability")
@@ -150,7 +150,10 @@ def _runs(simulation: xr.Dataset) -> list[Run]:
 
 
 def _run(z: np.ndarray, changes: np.ndarray, direction: np.ndarray) -> Run:
-    """Return the run of one data set, of which `changes` (visits, P) is 1 where a visit added an example to w."""
+    """Return the run of one data set.
+
+    `changes` (visits, P) is 1 if a visit added an example to w.
+    """
     _, added = np.nonzero(changes > 0.5)
     margin, radius = (z @ direction).min() / np.linalg.norm(direction), np.linalg.norm(z, axis=1).max()
     history = course(z[added], direction)

@@ -1,7 +1,7 @@
-r"""Views of the unit sphere in three dimensions: from far away, and from its centre on a tangent plane.
+r"""Views of the unit sphere in three dimensions: orthographic, and gnomonic onto a tangent plane.
 
 In the orthographic view a point p is at :math:`(p\cdot e_1, p\cdot e_2)`, in the gnomonic one at :math:`(p\cdot e_1,
-p\cdot e_2)/p\cdot e_3`, where great circles are straight lines; :math:`e_3` is the centre of the view.
+p\cdot e_2)/p\cdot e_3`, where great circles are straight lines. The centre of the view is :math:`e_3`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,25 @@ class View:
 
     @classmethod
     def towards(cls, centre: np.ndarray) -> View:
-        """Return the view with this centre."""
+        """Return the view with a given centre."""
         e3 = centre / np.linalg.norm(centre)
         e1 = np.cross(np.eye(3)[np.argmin(np.abs(e3))], e3)
         e1 /= np.linalg.norm(e1)
         return cls(np.array([e1, np.cross(e3, e1), e3]))
 
     def orthographic(self, points: np.ndarray) -> np.ndarray:
-        """Places (n, 2) of the directions of points (n, 3); NaN on the far side."""
+        """Project the directions of points (n, 3) orthographically to coordinates (n, 2).
+
+        Coordinates are NaN on the far side.
+        """
         coordinates = self._unit(points)
         return np.where(coordinates[:, 2:] >= 0, coordinates[:, :2], np.nan)
 
     def gnomonic(self, points: np.ndarray) -> np.ndarray:
-        """Places (n, 2) on the tangent plane of the directions of points (n, 3); NaN on the far side."""
+        """Project the directions of points (n, 3) to coordinates (n, 2) on the tangent plane.
+
+        Coordinates are NaN on the far side.
+        """
         coordinates = self._unit(points)
         return np.where(
             coordinates[:, 2:] > 0,
@@ -47,7 +53,10 @@ class View:
         )
 
     def disc(self, places: int) -> tuple[np.ndarray, np.ndarray]:
-        """Make a grid (n,) of the orthographic view in both directions, and its points (n, n, 3); NaN off the disc."""
+        """Make a grid (n,) of the orthographic view, and its points (n, n, 3) on the sphere.
+
+        Points are NaN outside the disc.
+        """
         grid = np.linspace(-1, 1, places)
         x, y = np.meshgrid(grid, grid)
         depth2 = 1 - x**2 - y**2
@@ -55,7 +64,7 @@ class View:
         return grid, np.stack([x, y, depth], axis=-1) @ self.axes
 
     def plane(self, width: float, places: int) -> tuple[np.ndarray, np.ndarray]:
-        """Make a grid (n,) of the gnomonic view in both directions, and its directions (n, n, 3), of length 1."""
+        """Make a grid (n,) of the gnomonic view, and its directions (n, n, 3) of length 1."""
         grid = np.linspace(-width, width, places)
         x, y = np.meshgrid(grid, grid)
         points = np.stack([x, y, np.ones_like(x)], axis=-1)
@@ -66,6 +75,6 @@ class View:
 
 
 def great_circle(normal: np.ndarray) -> np.ndarray:
-    """Points (n, 3) of the great circle orthogonal to a vector."""
+    """Return points (n, 3) on the great circle orthogonal to a vector."""
     e1, e2, _ = View.towards(normal).axes
     return np.outer(np.cos(TURN), e1) + np.outer(np.sin(TURN), e2)

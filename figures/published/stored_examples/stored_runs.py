@@ -1,4 +1,4 @@
-"""Runs of learners of stored examples as last recorded, and their axis of alpha."""
+"""Helpers for runs of learners of stored examples: last recorded students, and scale of the alpha axis."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ HOLLOW = "full points: all runs have converged; hollow: not all"
 
 
 def recorded_dimension(dataset: Any) -> str:
-    """Return the dimension along which students are recorded: `epochs` or `updates`."""
+    """Return the dimension of recorded students: `epochs` or `updates`."""
     return next(name for name in ("epochs", "updates") if name in dataset.dims)
 
 
 def at_end(dataset: Any) -> Any:
-    """Students as last recorded."""
+    """Select the students that were recorded last."""
     return dataset.isel({recorded_dimension(dataset): -1})
 
 
 def scale_of(alphas: xr.DataArray) -> str:
-    """Which axis is logarithmic, that of alpha (x) unless its values are in equal steps, which a linear one suits."""
+    """Return "x" for a logarithmic axis of alpha, or "" if the values have equal steps."""
     steps = np.diff(alphas.values)
     return "" if steps.size and np.allclose(steps, steps[0]) else "x"

@@ -1,15 +1,15 @@
 r"""Figure 1 of the MinOver assignment: examples cut the version space, and MinOver walks to its optimum.
 
-In three dimensions a student is a point of a sphere, :math:`\mathbf J=\mathbf w/|\mathbf w|`. Each example confines
-those that classify it correctly to one side of the great circle :math:`\mathbf J\cdot\xi^\mu=0`; what all examples
-leave is the version space, in which the teacher lies. The stability :math:`\kappa=\min_\mu\mathbf
-J\cdot\xi^\mu S^\mu` is 0 on its edges and largest in one point. MinOver starts at the first example and jumps about
-the version space and inside it in ever smaller steps, of order 1/updates, towards this point.
+In three dimensions a student is a point of a sphere, :math:`\mathbf J=\mathbf w/|\mathbf w|`. Students that classify an
+example correctly lie on one side of the great circle :math:`\mathbf J\cdot\xi^\mu=0`. The version space is the region
+on the correct side of all examples, and contains the teacher. The stability :math:`\kappa=\min_\mu\mathbf
+J\cdot\xi^\mu S^\mu` is 0 on its edges and largest in one point. MinOver starts at the first example and jumps around
+and inside the version space in decreasing steps, of order 1/updates, towards this point.
 
-The point is not the centre of the largest circle that fits into the version space: an example of a long
-:math:`\xi^\mu` pushes it less far away. For N -> infinity all inputs have the same length, and the two are one.
+The point is not the centre of the largest circle that fits into the version space: an example with a long
+:math:`\xi^\mu` pushes it less far away. For N -> infinity all inputs have the same length, and the points coincide.
 
-The weight vectors are those of the stored run: its embedding strengths, and its examples, which its key determines.
+The weight vectors follow from the stored embedding strengths and the examples, which the random key determines.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from simulate.learners.examples import draw as data_set
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_of
 
-AXES = ("learner", "alpha")  # of the sweep, that this figure shows
+AXES = ("learner", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover", "max_stability")}
 CAPTION = (
     r"Version space (shaded) of $P$ examples of a teacher in $N=3$ dimensions, on the sphere of the directions of "
     r"students, seen from the point of largest stability at the largest $P$. (a)-(c) Each example cuts the sphere "
     r"along a great circle; points: MinOver after each update, the first of which makes the student equal to the first "
     r"example. (d) The same at the largest $P$ on the tangent plane, on which great circles are straight lines; "
-    r"contours: stabilities of 20, 40, 60 and 80 % of the largest. Of the updates, which the thin lines join, some are "
+    r"contours: stabilities of 20, 40, 60 and 80 % of the largest. Thin lines join all updates, some are "
     r"marked. (e) Stability of MinOver and (dashed) the largest possible one. One data set."
 )
 SHADE, CUT, PLACES = "0.82", "0.55", 401
@@ -50,7 +50,10 @@ LINES = ""
 
 
 class Walk(NamedTuple):
-    """One data set: teacher (3,), examples times labels (P, 3), MinOver's students (T, 3), and the best one (3,)."""
+    """MinOver's walk on one data set.
+
+    Teacher (3,), examples times labels (P, 3), students (T, 3), student of maximum stability (3,), updates (T,).
+    """
 
     teacher: np.ndarray
     z: np.ndarray
@@ -60,7 +63,7 @@ class Walk(NamedTuple):
 
     @property
     def stability(self) -> np.ndarray:
-        """kappa after each update."""
+        """The stability kappa after each update."""
         return least(self.students / np.linalg.norm(self.students, axis=-1, keepdims=True), self.z)
 
     @property
@@ -76,7 +79,7 @@ def least(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a sphere per number of examples, the version space of the largest, and the stability along the walk."""
+    """Draw a sphere per number of examples, the enlarged version space, and the stability during the walk."""
     minover_walks = walks(simulation)
     figure = Figure(figsize=(PAGE, 5.7), layout=ConstrainedLayoutEngine(rect=(0, 0, 1, 0.985)))  # room for (a)
     rows = figure.add_gridspec(2, 1, height_ratios=(1, 1.1))
@@ -99,7 +102,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def film(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, int]]:
-    """Yield frames, with milliseconds: the examples of the largest set one by one, and then MinOver's updates."""
+    """Yield frames with durations in milliseconds: the examples one by one, then MinOver's updates."""
     walk = walks(simulation)[-1]
     view = View.towards(walk.best)
     for P in range(1, len(walk.z) + 1):
@@ -111,7 +114,7 @@ def film(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, i
 
 
 def walks(simulation: xr.Dataset) -> list[Walk]:
-    """Return MinOver's walk at each alpha, on the first data set."""
+    """Return MinOver's walk on the first data set, for each alpha."""
     learners = [str(name) for name in simulation.learner.values]
     fits = int(simulation.N) == 3 and "strengths" in simulation and {"minover", "max_stability"} <= set(learners)
     if not fits or "updates" not in simulation.dims:
@@ -144,13 +147,13 @@ def sphere(ax: Axes, view: View, z: np.ndarray, teacher: np.ndarray) -> None:
 
 
 def _shade(ax: Axes, grid: np.ndarray, stability: np.ndarray) -> None:
-    """Shade the part of a grid where all examples are right."""
+    """Shade the part of a grid where all examples are classified correctly."""
     if np.nanmax(stability) > 0:
         ax.contourf(grid, grid, stability, levels=[0, 2 * np.nanmax(stability)], colors=[SHADE], zorder=0)
 
 
 def _trace(ax: Axes, places: np.ndarray, index: int) -> None:
-    """Draw a walk: a thin line, and a point after each update, in the colour of its number of examples."""
+    """Draw a walk as a thin line with points at its updates."""
     line_style = {
         **look_of(index),
         "markersize": 2.2,
@@ -162,7 +165,7 @@ def _trace(ax: Axes, places: np.ndarray, index: int) -> None:
 
 
 def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
-    """Draw the version space on the tangent plane at its best point, with contours of equal stability."""
+    """Draw the version space on the tangent plane, with contours of equal stability."""
     corners = view.gnomonic(_corners(walk.z))
     width = 1.12 * float(np.nanmax(np.abs(corners))) if len(corners) else 1.0
     grid, points = view.plane(width, PLACES)
@@ -184,12 +187,12 @@ def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
 
 
 def _within(places: np.ndarray, width: float) -> np.ndarray:
-    """Keep places in a square; NaN outside."""
+    """Replace points outside a square with NaN."""
     return np.where((np.abs(places) < width).all(axis=-1, keepdims=True), places, np.nan)
 
 
 def _corners(z: np.ndarray) -> np.ndarray:
-    """Find the corners (n, 3) of a version space: where two great circles meet and no example is wrong."""
+    """Find the corners (n, 3) of a version space, where two great circles meet."""
     pairs = [sign * np.cross(z[i], z[j]) for i in range(len(z)) for j in range(i) for sign in (1, -1)]
     corners = np.array(pairs).reshape(-1, 3)
     tolerance = 1e-9 * np.linalg.norm(corners, axis=-1)
@@ -211,7 +214,7 @@ def _stability(ax: Axes, walk: Walk, index: int) -> None:
 
 
 def _handles(ax: Axes) -> list[Any]:
-    """Return the handles of the legend."""
+    """Return the legend handles of the walks, students and great circles."""
     return [
         *ax.get_legend_handles_labels()[0],
         entry(r"largest $\kappa$", color="0.3", linestyle="--", linewidth=0.8),
@@ -224,7 +227,7 @@ def _handles(ax: Axes) -> list[Any]:
 
 @styled
 def _frame(view: View, walk: Walk, P: int, update: int) -> Figure:
-    """Draw a frame of the film: the sphere cut by the first P examples, the walk so far, and its stability."""
+    """Draw a frame of the film: the first P examples on the sphere, the walk so far, and its stability."""
     figure = Figure(figsize=(6.4, 3.4), dpi=100)
     ball, curve = figure.subplots(1, 2, width_ratios=(1, 1))
     sphere(ball, view, walk.z[:P], walk.teacher)
