@@ -45,8 +45,8 @@ CAPTION = (
     r"assumes this fraction ($\hat p_f=p_f$), times $t$. (b) Hebb's rule and the perceptron, times $\sqrt{t}$. The "
     r"rate of the perceptron decays as $\eta/(1+t/t_0)$, with a $t_0$ for every $p_f$; the rate of the others is "
     r"constant ($t_0=10^9$). Solid: limits $t\to\infty$, for the perceptron with the best rate at every time. In (b) "
-    r"they are equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, for the perceptron with $t_0$ "
-    r"interpolated. Error bars smaller than the markers are not visible."
+    r"they are equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, for the perceptron with "
+    r"$t_0$ interpolated. Error bars smaller than the markers are not visible."
 )
 LINES = ""
 
