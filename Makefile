@@ -1,6 +1,6 @@
 # make demo   set up and run the main job: simulate, solve, compare and draw the ensemble paper
 # make test   set up and show that it works here: every test that takes little, two to three minutes on two idle cores
-# make test-all   lint, types, layers and all tests: what a change must pass
+# make test-all   lint, types, layers, language and all tests: what a change must pass
 # make docs   build the site into docs/_build/html: every page and notebook is executed, a warning is an error
 # make test-versions   the quick tests with the oldest and with the newest dependencies
 # make constraints   resolve the dependencies again
@@ -32,6 +32,7 @@ check: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/language_lint.py . --count --base tests/language_limits.json
 
 # more processes than two cores: each waits while a kernel starts, and pages come in blocks of unequal cost
 docs: $(VENV)/dev
