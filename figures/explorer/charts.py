@@ -46,7 +46,7 @@ div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax
 CELL = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
 GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
 GLYPHS_OPEN = {"o": "○", "s": "□", "^": "△", "D": "◇", "v": "▽", "P": "✚", "X": "✖"}
-NORMALISED = {said: unit for unit, said in series.NORMALISED.items()}
+NORMALISED = {label: unit for unit, label in series.NORMALISED.items()}
 
 
 @dataclass(frozen=True)
@@ -276,24 +276,24 @@ class Charts:
             names_shown = (names_shown[self.turned % len(names_shown)],)
         log_y = frozenset(name for name in names_shown if self.log_y.value and self.drawn[name].role != "control")
         scales = Scales(names, self.log_x.value and not picture.plane, log_y)
-        look = Look(LECTURE if self.lecture else 1.0, self.dark)
-        return Axes(names_shown, x, scales, "" if picture.plane else self.unit.value, picture.plane, look)
+        chart_look = Look(LECTURE if self.lecture else 1.0, self.dark)
+        return Axes(names_shown, x, scales, "" if picture.plane else self.unit.value, picture.plane, chart_look)
 
     def _legend(self, shown: Sequence[Curve]) -> str:
         """Return the legend as HTML: curves without labels at their ends, then the caption."""
         labelled = [(index, curve.label) for index, curve in enumerate(shown) if curve.label]
-        look = Look(dark=self.dark)
+        legend_look = Look(dark=self.dark)
         chips = [
-            f'<span style="white-space:nowrap"><span style="color:{look.hue(index)}" aria-hidden="true">'
+            f'<span style="white-space:nowrap"><span style="color:{legend_look.hue(index)}" aria-hidden="true">'
             f"{GLYPHS[MARKERS[index % len(MARKERS)]]}</span> {html.escape(label)}</span>"
             for index, label in (labelled if len(labelled) < 2 or (self.axes and self.axes.scales.names) else ())
         ]
         first = next(iter(self.grid.charts.values()), None) if self.grid else None
         chips += [
-            f'<span style="white-space:nowrap">{GLYPHS_OPEN[MARKERS[index % len(MARKERS)]]} {html.escape(words)}</span>'
-            for index, words in enumerate(first.words_of_markers(first.shown) if first else ())
+            f'<span style="white-space:nowrap">{GLYPHS_OPEN[MARKERS[index % len(MARKERS)]]} {html.escape(marker_text)}</span>'
+            for index, marker_text in enumerate(first.words_of_markers(first.shown) if first else ())
         ]
-        held_text = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
+        comparison_text = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
         charts = self.grid.charts.values() if self.grid else ()
         bounds = {bound_visible for chart in charts if (bound_visible := chart.bounds_shown) is not None}
         notes = [self.picture.caption if self.picture else "", *(["dashed: bounds"] if True in bounds else [])]
@@ -301,7 +301,7 @@ class Charts:
         notes += ["thin: guides to the eye"] if any(chart.shows_guides for chart in charts) else []
         notes += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
         notes_html = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(notes)}</span>'
-        return " &ensp; ".join([*chips, *held_text, notes_html])
+        return " &ensp; ".join([*chips, *comparison_text, notes_html])
 
     def _switched(self, changed: Callable[[], None]) -> None:
         self.draw()

@@ -76,13 +76,13 @@ def checked(view: View, choice: str) -> View:
     scenario = scenario_from(settings.config_of(choice, view.config, x))
     if why := without_page(scenario):
         raise ConfigError(why)
-    held_config, _ = settings.held_of(scenario, x)
-    ends = {name: view.config[name] for name in view.config if name in held_config and is_number(view.config[name])}
+    page_config, _ = settings.held_of(scenario, x)
+    ends = {name: view.config[name] for name in view.config if name in page_config and is_number(view.config[name])}
     variables = drawn(scenario)
     unknown = [name for name in view.show if name not in variables]
     if unknown:
         raise ConfigError(not_known(unknown[0], "a variable", variables))
-    return replace(view, config={**held_config, **ends}, x=x)
+    return replace(view, config={**page_config, **ends}, x=x)
 
 
 def _checked(given: dict[str, Any], files: Sequence[Any]) -> View:

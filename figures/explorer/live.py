@@ -186,8 +186,8 @@ class Live:
 
         def search() -> None:
             if token == self.background.token:
-                find, found = partial(page_theory.search, scenario), partial(self.clock.soon, self.update)
-                self.background.search(find, found)
+                find_optimum, on_found = partial(page_theory.search, scenario), partial(self.clock.soon, self.update)
+                self.background.search(find_optimum, on_found)
 
         self.clock.later(REST, search)
 

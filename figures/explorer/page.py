@@ -216,7 +216,7 @@ class Page:
     def _menus(self, choice: str) -> None:
         titles = {kinds()[name].TITLE: name for name in settings.pages()}
         presets = {title: (name, view) for name in titles.values() for title, view in views(name).items()}
-        look: dict[str, Any] = {
+        menu_options: dict[str, Any] = {
             "size": "small",
             "margin": (6, 6),
             "sizing_mode": "stretch_width",
@@ -228,8 +228,10 @@ class Page:
         )
         self.lecture.param.watch(lambda event: self._present(event.new), "value")
         self.keys.param.watch(lambda event: self._press(event.new), "pressed")
-        self.kind = pmui.Select(label="scenario", options=titles, value=choice, **look, max_width=300)
-        self.preset = pmui.Select(label="preset", options=[CHOSEN, *presets], value=CHOSEN, **look, max_width=310)
+        self.kind = pmui.Select(label="scenario", options=titles, value=choice, **menu_options, max_width=300)
+        self.preset = pmui.Select(
+            label="preset", options=[CHOSEN, *presets], value=CHOSEN, **menu_options, max_width=310
+        )
         self.menus = [self.kind, self.preset, self.lecture]
 
         def turn(event: Any) -> None:
@@ -460,8 +462,8 @@ def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View,
             show=(*shown_variables, *controls),
             log=(*settings.logarithmic(scenario, x), *_log_y(default_view)),
         )
-    held_config, cut = settings.held_of(scenario, x)
-    return replace(view or default_view, config=held_config, x=x), cut
+    page_config, cut = settings.held_of(scenario, x)
+    return replace(view or default_view, config=page_config, x=x), cut
 
 
 def _log_y(view: View) -> tuple[str, ...]:

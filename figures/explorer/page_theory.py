@@ -158,8 +158,8 @@ def with_all_digits(results: Results) -> Results:
     """
     from theory.solutions import solve_each
 
-    laws = points(getattr(results.scenario, "inputs", ()))
-    if results.theory is None or not any(law.structured for law in laws):
+    all_inputs = points(getattr(results.scenario, "inputs", ()))
+    if results.theory is None or not any(inputs.structured for inputs in all_inputs):
         return results
     return replace(results, theory=solve_each(results.scenario))
 

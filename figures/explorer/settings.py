@@ -277,12 +277,12 @@ def config_of(choice: str, given: dict[str, Any], x: str = "") -> dict[str, Any]
 
     One number is expanded to all values up to it for the key on the x axis, and for recorded times.
     """
-    along, parameters = page_of(choice).along, known_parameters(kinds()[choice].classes())
-    key = key_along(choice, x or along)
+    default_key, parameters = page_of(choice).along, known_parameters(kinds()[choice].classes())
+    key = key_along(choice, x or default_key)
     learner_names = chosen_in(choice, given)
     plain_ = {name for name, field in parameters.items() if given.get(name) == field.default and name != key}
     config = {name: value for name, value in given.items() if name not in plain_ and has(choice, learner_names, name)}
-    for name in dict.fromkeys([key, *([along] if is_recorded(choice, along) else [])]):
+    for name in dict.fromkeys([key, *([default_key] if is_recorded(choice, default_key) else [])]):
         value = config.get(name, default_of(choice, name))
         above = max(points(given.get("K", 0))) + 1 if name == "N" and choice == "rule" else 0
         config[name] = places(choice, name, value, name != key, above) if is_number(value) else value
@@ -306,14 +306,14 @@ def x_of(scenario: AbstractScenario) -> str:
     Otherwise it is the first swept number that applies to all learners.
     """
     choice = choice_of(scenario)
-    along = page_of(choice).along
+    default_key = page_of(choice).along
     swept = [name for name in scenario.axis_names() if len(points(scenario.axis_values().get(name, ()))) > 1]
     learning = [[name] for name in points(getattr(scenario, scenario.CHOICE))]
     shared = [name for name in swept if all(has(choice, learner, name) for learner in learning)]
     numbers = [name for name in shared if scenario.describe(name).numeric and name not in changing(scenario)]
     longest = max((len(points(scenario.axis_values()[name])) for name in numbers), default=0)
-    has_more_times = len(scenario.recorded.get(along, ())) > longest
-    return along if has_more_times or along in numbers or not numbers else numbers[0]
+    has_more_times = len(scenario.recorded.get(default_key, ())) > longest
+    return default_key if has_more_times or default_key in numbers or not numbers else numbers[0]
 
 
 def logarithmic(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
@@ -337,7 +337,7 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
     """
     learning, choice, config = scenario.CHOICE, choice_of(scenario), scenario.config()
     page = page_of(choice)
-    along, key = page.along, key_along(choice, x or page.along)
+    default_key, key = page.along, key_along(choice, x or page.along)
     if isinstance(config.get("figure"), dict):  # the page may not have the axes of the figure
         del config["figure"]
     for group in config.pop("zip", []):
@@ -354,7 +354,7 @@ def held_of(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], li
         name for name, values in changing(scenario).items() if name != key and len(values) > max_values
     ]
     cut = _cut(config, names, max_values, single_value_keys)
-    for name in {key, along}:
+    for name in {key, default_key}:
         config[name] = thinned(increasing(config[name])) if isinstance(config.get(name), list) else config.get(name)
     return config, cut
 

@@ -31,8 +31,8 @@ def config_from(line: str, listed: Iterable[Any]) -> str:
     '{"name": "one unit", "v": [1]}, 2'
     """
     sections = {_word_from(value): json.dumps(value) for value in listed if isinstance(value, dict)}
-    words = "|".join(map(re.escape, sorted(sections, key=len, reverse=True)))
-    return re.sub(words, lambda match: sections[match[0]], line) if sections else line
+    pattern = "|".join(map(re.escape, sorted(sections, key=len, reverse=True)))
+    return re.sub(pattern, lambda match: sections[match[0]], line) if sections else line
 
 
 def _word_from(value: Any) -> str:

@@ -43,17 +43,17 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """
     figure, ((stages_s, stages_P), (advantage, error)) = page(5.2, 2, 2)
     P_indices = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
-    along_s = along(simulation, theory, "s", P=simulation.P.values[P_indices].tolist())
+    results_s = along(simulation, theory, "s", P=simulation.P.values[P_indices].tolist())
     greys = [str(grey) for grey in np.linspace(0, 0.6, len(P_indices)).round(2)]
-    sizes = panel(stages_s, along_s, "s", "stages", "P", log="xy", palette=greys, **JOINED)
+    sizes = panel(stages_s, results_s, "s", "stages", "P", log="xy", palette=greys, **JOINED)
     for index, runs in enumerate(simulation.advantage.isel(P=P_indices).transpose("P", ...)):
         points(advantage, 1 / (2 * runs.s), runs, index, color=greys[index])
     terms = 1 / (2 * simulation.s.values)
     advantage.plot(terms, terms, color="0.3", linestyle="--", linewidth=0.9)
     lines = dense(theory, "P")
-    along_P = with_lines(simulation, theory, lines.assign(eps_g=lines.eps_g.where(lines.eps_g < 1)))
-    conjunctions = panel(stages_P, along_P, "P", "stages", "s", log="xy", **JOINED)
-    panel(error, along_P, "P", "eps_g", "s", log="xy", **JOINED)
+    results_P = with_lines(simulation, theory, lines.assign(eps_g=lines.eps_g.where(lines.eps_g < 1)))
+    conjunctions = panel(stages_P, results_P, "P", "stages", "s", log="xy", **JOINED)
+    panel(error, results_P, "P", "eps_g", "s", log="xy", **JOINED)
     for index, errors in enumerate(simulation.eps_g.transpose("s", ...)):
         errorless_P = errors.P.values[np.asarray(errors.mean("seed") == 0)]
         at_foot(error, errorless_P, look_of(index)["color"], **nested_size(index, simulation.sizes["s"]))

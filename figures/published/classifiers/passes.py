@@ -73,11 +73,11 @@ def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
     default_order = USUAL if USUAL in orders else orders[-1]
     for name in ("accuracy", "accuracy_training"):
         is_test = name == "accuracy"
-        look: dict[str, Any] = {} if is_test else {"linestyle": "--", "markerfacecolor": "white"}
+        style: dict[str, Any] = {} if is_test else {"linestyle": "--", "markerfacecolor": "white"}
         for index, classifier in enumerate(map(str, cells.classifier.values)):
             error = 100 * (1 - cells[name].sel(classifier=classifier, order=default_order))
             label = CLASSIFIERS[classifier].label if is_test else None
-            curve(ax, cells.passes, error, index, own_examples, label=label, **look)
+            curve(ax, cells.passes, error, index, own_examples, label=label, **style)
     return default_order
 
 

@@ -64,9 +64,9 @@ def _letters(ax: Axes, term: Term, places: dict[str, int]) -> None:
         colour = COLOURS["acgt".find(letter) % len(COLOURS)]
         ax.plot(places[position], height, "o", color=colour, markersize=2.5, gid=AID)
         up = height > 0
-        look: dict[str, Any] = {"color": colour, "fontsize": 9, "fontweight": "bold", "ha": "center"}
-        look |= {"xytext": (0, 3 if up else -3), "textcoords": "offset points", "va": "bottom" if up else "top"}
-        ax.annotate(letter.upper(), (places[position], height), **look)
+        text_options: dict[str, Any] = {"color": colour, "fontsize": 9, "fontweight": "bold", "ha": "center"}
+        text_options |= {"xytext": (0, 3 if up else -3), "textcoords": "offset points", "va": "bottom" if up else "top"}
+        ax.annotate(letter.upper(), (places[position], height), **text_options)
 
 
 def _regions(ax: Axes, one: DataSource, places: dict[str, int]) -> None:
@@ -74,8 +74,13 @@ def _regions(ax: Axes, one: DataSource, places: dict[str, int]) -> None:
     for name, (first, last) in one.regions.items():
         left, right = places[first] - 0.5, places[last] + 0.5
         ax.axvspan(left, right, color="0.92", linewidth=0, zorder=0)
-        look: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "ha": "center", "va": "bottom", "fontsize": 7}
-        ax.annotate(name.replace("-", "\N{MINUS SIGN}"), ((left + right) / 2, 0), **look)
+        text_options: dict[str, Any] = {
+            "xycoords": ax.get_xaxis_transform(),
+            "ha": "center",
+            "va": "bottom",
+            "fontsize": 7,
+        }
+        ax.annotate(name.replace("-", "\N{MINUS SIGN}"), ((left + right) / 2, 0), **text_options)
 
 
 def _axes(ax: Axes, one: DataSource, heights: list[float], classes: list[str]) -> None:
