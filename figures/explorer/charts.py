@@ -290,7 +290,8 @@ class Charts:
         ]
         first = next(iter(self.grid.charts.values()), None) if self.grid else None
         chips += [
-            f'<span style="white-space:nowrap">{GLYPHS_OPEN[MARKERS[index % len(MARKERS)]]} {html.escape(marker_text)}</span>'
+            f'<span style="white-space:nowrap">{GLYPHS_OPEN[MARKERS[index % len(MARKERS)]]} '
+            f"{html.escape(marker_text)}</span>"
             for index, marker_text in enumerate(first.words_of_markers(first.shown) if first else ())
         ]
         comparison_text = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
