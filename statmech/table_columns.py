@@ -249,10 +249,11 @@ def _check_words(column: pd.Series, name: str, first_row: int) -> None:
     is_text = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
     recur = len(counts) <= MAX_LEVELS and counts[column[is_text].unique()].min() >= max(RARE * len(column), 2)
     if 0 < is_text.sum() < (1 - MOSTLY) * column.notna().sum() and not recur:
-        example, flag = column.to_numpy()[int(np.argmax(is_text))], option("--na WORD")
-        unless = f": {flag} names a word for missing cells" if flag else ""
         where = f"row {_row(column, is_text, first_row)}, column {quoted(name)}"
-        raise ConfigError(f"{where}: {quoted(str(example))} is not a number{unless}")
+        if flag := option("--na WORD"):  # the file of a stranger's config may be a private one, which nothing quotes
+            example = quoted(str(column.to_numpy()[int(np.argmax(is_text))]))
+            raise ConfigError(f"{where}: {example} is not a number: {flag} names a word for missing cells")
+        raise ConfigError(f"{where} is not a number")
 
 
 def _row(column: pd.Series, where: np.ndarray, first_row: int) -> int:

@@ -128,7 +128,7 @@ def test_few_values_of_which_some_are_words_are_words_and_a_single_one_is_a_mist
     doors[:3], doors[3::4] = "5more", "5"
     assert frame(doors=doors).notes[0].startswith("60 rows, 3 columns: 2 of numbers, 1 of words")
     doors[1:3] = "3"
-    with pytest.raises(ConfigError, match='row 1, column "doors": "5more" is not a number'):
+    with pytest.raises(ConfigError, match='row 1, column "doors" is not a number'):
         frame(doors=doors)
 
 

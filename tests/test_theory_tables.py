@@ -281,7 +281,7 @@ def test_a_file_is_read_with_names_or_without(tmp_path):
     [
         ("u,v\n1,2\n", "w", '"w" is not a column'),
         ("u,v\n1,2\n3\n", "v", "row 3 has 1 columns, the first one 2"),
-        ("u,v\n" + "1,0\n" * 20 + "x,1\n", "v", 'row 22, column "u": "x" is not a number'),
+        ("u,v\n" + "1,0\n" * 20 + "x,1\n", "v", 'row 22, column "u" is not a number'),
         ("u,v\n", "v", "a table needs rows"),
     ],
 )
