@@ -25,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -141,13 +142,24 @@ def held(folder: Path, *given: str) -> tuple[float, str]:
     """The largest memory of `statmech simulate` in GiB, and what it prints; its cache and results are in a folder."""
     command = [sys.executable, "-m", "statmech", "simulate", *given, "--out", str(folder / "results")]
     printed, environment = folder / "printed", os.environ | {"STATMECH_CACHE": str(folder / "cache")}
+    largest = 0
     with printed.open("w") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)  # of this process alone, not of all before it
-    process.returncode = os.waitstatus_to_exitcode(status)
+        while process.poll() is None:  # ru_maxrss of a child counts the memory of this process
+            largest = max(largest, high_water(process.pid))
+            time.sleep(0.01)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return used.ru_maxrss / 2**20, printed.read_text()  # Linux reports KiB
+    return largest / 2**20, printed.read_text()
+
+
+def high_water(pid: int) -> int:
+    """Return the largest memory that a process has held, in KiB; 0 if it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return int(status.partition("VmHWM:")[2].split()[0]) if "VmHWM:" in status else 0
 
 
 def demo(tiny: bool) -> None:

@@ -28,7 +28,8 @@ from statmech.scenarios.cost import CELL_BYTES, check_cells, estimate, thinned
 
 AHEAD = 2  # started before the first result is taken
 # bytes, measured by `benchmarks/everyday.py memory`: libraries for stores and figures, and compilers with programs
-STORES, PICTURES, XLA, JAX, NUMBA = (int(GiB * 2**30) for GiB in (0.07, 0.07, 0.15, 0.1, 0.12))
+STORES, PICTURES, XLA, JAX, NUMBA = (int(GiB * 2**30) for GiB in (0.02, 0.07, 0.19, 0.06, 0.1))
+PROGRAM = int(0.008 * 2**30)  # bytes of a program that XLA compiles
 DRAWN = 5.5  # times the bytes of results, during comparison and drawing
 
 C = TypeVar("C", bound=Cell)

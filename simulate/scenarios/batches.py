@@ -23,6 +23,7 @@ from statmech.runtime.devices import next_device
 from statmech.runtime.forks import check_fork
 from statmech.runtime.system import cores
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.cost import estimate
 from statmech.scenarios.step_sizes import steps
 
 if TYPE_CHECKING:  # a run imports only its own kind
@@ -92,7 +93,7 @@ class Batches(units.Simulator, Generic[C]):
 
     def libraries(self) -> float:
         """Return the bytes of the compiler and its programs."""
-        return units.XLA
+        return units.XLA + units.PROGRAM * estimate(self.scenario).programs
 
     def memory(self) -> float:
         """Return the bytes of the largest unit of work."""

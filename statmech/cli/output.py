@@ -84,9 +84,8 @@ def estimate(scenario: AbstractScenario, memory: float | None = None, drawn: boo
     cost = estimate(scenario)
     for remark in remarks(scenario):
         print(remark, file=sys.stderr)
-    compiling = (
-        f"{cost.programs * COMPILE:.2g} to compile {cost.programs} programs, or {cost.programs * LOAD:.2g} to load them"
-    )
+    programs = f"{cost.programs} program{'s' if cost.programs > 1 else ''}"
+    compiling = f"{cost.programs * COMPILE:.2g} to compile {programs}, or {cost.programs * LOAD:.2g} to load"
     grid = " x ".join(f"{n} {name}" for name, n in scenario.shape.items())
     seconds = f"about {float(f'{cost.seconds:.2g}'):g}" if cost.seconds >= 1 else "less than 1"
     listing(

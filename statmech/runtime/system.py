@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -62,7 +63,13 @@ def memory() -> float:
 
 
 def peak_memory() -> float:
-    """Return the largest memory that this process has used, in bytes, 0 if unknown."""
+    """Return the largest memory that this process has used, in bytes, 0 if unknown.
+
+    On Linux `ru_maxrss` also counts the memory of the parent process.
+    """
+    with suppress(OSError, LookupError, ValueError):
+        status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
+        return 1024.0 * int(status.partition("VmHWM:")[2].split()[0])
     unit = 1 if sys.platform == "darwin" else 1024
     return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if resource else 0.0
 
